@@ -1,0 +1,58 @@
+"""headscope measures what every attention head of a transformer puts out, over a whole corpus.
+
+    import headscope
+
+    model = headscope.load("minilm")                      # built in; or a hub id, or a folder
+    study = headscope.study(model, texts, out="wiki")     # every head, every text
+    study.heads                                           # a DataFrame
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headscope.errors import HeadscopeError
+    from headscope.models import Model, load
+    from headscope.options import Options
+    from headscope.results import Study, read
+    from headscope.runner import study
+    from headscope.texts import read_texts, sample_texts
+
+_HOME = {
+    "HeadscopeError": "errors",
+    "Model": "models",
+    "Options": "options",
+    "Study": "results",
+    "load": "models",
+    "read": "results",
+    "read_texts": "texts",
+    "sample_texts": "texts",
+    "study": "runner",
+}
+
+__all__ = [
+    "HeadscopeError",
+    "Model",
+    "Options",
+    "Study",
+    "load",
+    "read",
+    "read_texts",
+    "sample_texts",
+    "study",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used, so that `import headscope` does not import torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'headscope' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"headscope.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,21 @@
+"""Options that several verbs share, each written once."""
+
+from typing import Annotated
+
+import typer
+
+MODEL = Annotated[
+    str, typer.Option("--model", "-m", help="minilm (built in), a folder, a hub id, or random:FOLDER.", metavar="NAME")
+]
+DEVICE = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")]
+DTYPE = Annotated[str, typer.Option(help="Precision of the weights: float32, float16 or bfloat16.", metavar="NAME")]
+SEED = Annotated[int, typer.Option(help="For models with random weights.", metavar="N")]
+LENGTH = Annotated[int, typer.Option(help="Tokens in a window, special tokens included.", metavar="S")]
+THRESHOLD = Annotated[float, typer.Option(help="A pair is high where N is above this.", metavar="X")]
+LINE_THRESHOLD = Annotated[
+    float, typer.Option(help="A column of attention is a line above this share of the largest.", metavar="X")
+]
+SPECIAL = Annotated[str, typer.Option(help="keep: special tokens take part in pairs; drop: they do not.", metavar="HOW")]
+LAYERS = Annotated[
+    str | None, typer.Option(help="Layers to measure, for example 0-5 or 3,7,11; the model stops after the last.")
+]

@@ -1,0 +1,105 @@
+"""headscope study"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, THRESHOLD
+
+if TYPE_CHECKING:
+    from headscope.results import Study
+
+EXAMPLES = """[bold]Examples[/bold]\n
+headscope study   [dim]sample texts, built-in model[/dim]\n
+headscope study wiki.jsonl.gz --model bert-base-uncased --out wiki --max-windows 2000\n
+headscope study notes/ --lines --model ./my-model --length 64 --short pad\n
+cat book.txt | headscope study - --layers 0-5"""
+
+
+def command(
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Text files, .jsonl, .parquet (any of them .gz), folders, - for standard input, hf:DATASET. "
+            "None: the built-in sample.",
+            show_default=False,
+        ),
+    ] = None,
+    model: MODEL = "minilm",
+    out: Annotated[Path, typer.Option("--out", "-o", help="The study folder.")] = Path("headscope-study"),
+    length: LENGTH = 128,
+    threshold: THRESHOLD = 0.3,
+    line_threshold: LINE_THRESHOLD = 0.3,
+    windows: Annotated[str, typer.Option(help="all, or only the first of each text.", metavar="WHICH")] = "all",
+    short: Annotated[
+        str, typer.Option(help="Windows shorter than --length: drop (left out, counted) or pad.", metavar="HOW")
+    ] = "drop",
+    special: SPECIAL = "keep",
+    max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
+    layers: LAYERS = None,
+    batch_size: Annotated[int, typer.Option(help="Windows that run through the model at once.", metavar="N")] = 8,
+    device: DEVICE = "auto",
+    dtype: DTYPE = "float32",
+    seed: SEED = 0,
+    lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
+    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
+) -> None:
+    """Measure every head of a model over a corpus."""
+    from headscope.options import Options, parse_layers
+    from headscope.texts import read_texts, sample_texts
+
+    chosen = Options(
+        length=length,
+        threshold=threshold,
+        line_threshold=line_threshold,
+        windows=windows,  # type: ignore[arg-type]
+        short=short,  # type: ignore[arg-type]
+        special=special,  # type: ignore[arg-type]
+        max_windows=max_windows,
+        layers=parse_layers(layers) if layers is not None else None,
+        batch_size=batch_size,
+        seed=seed,
+    )
+    source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
+
+    from headscope.results import claim
+
+    claim(out, overwrite)
+
+    from headscope.models import load
+    from headscope.runner import study
+
+    loaded = load(model, device=device, dtype=dtype, seed=seed)
+    finished = study(loaded, source, out=out, overwrite=overwrite, progress=not quiet, **chosen.as_fields())
+    if not quiet:
+        _summary(finished)
+
+
+def _summary(study: Study) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from headscope.findings import findings
+
+    console = Console(highlight=False, soft_wrap=True)
+    manifest = study.manifest
+    model, counts = manifest["model"], manifest["counts"]
+    console.print(
+        f"[bold]{escape(model['name'])}[/bold]: {len(manifest['layers'])} layers x {model['heads']} heads over "
+        f"{counts['windows']:,} windows of {manifest['options']['length']} tokens from {counts['texts']:,} texts, "
+        f"in {manifest['seconds']:.1f} s"
+    )
+    left_out = counts["short_windows_left_out"]
+    if left_out:
+        console.print(f"[dim]{left_out:,} shorter windows at the ends of texts were left out (--short pad keeps them)[/dim]")
+    if counts["unreadable_records_left_out"]:
+        console.print(f"[dim]{counts['unreadable_records_left_out']:,} unusable records were left out[/dim]")
+    for finding in findings(study)[:4]:
+        console.print(f"  • {escape(finding.sentence)}")
+    console.print(f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it")

@@ -1,0 +1,18 @@
+"""Similarity map (Fig. 12): the sum of N over windows."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from headscope.measures.base import Arrays, Column, State
+from headscope.observation import Seen, Tokens
+
+STATES = {"similarity_sum": State("LHSS", "float64")}
+
+
+def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
+    """`similarity_sum` is added to where it arises."""
+
+
+def columns(arrays: Arrays) -> Mapping[str, Column]:
+    return {}

@@ -1,0 +1,214 @@
+"""What is seen of a batch: per window and head, the counts that every measure needs.
+
+`Sums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and head.
+`observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernels.observe`
+does the same in one pass over each matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from headscope.options import Options
+from headscope.similarity import (
+    VALUE_BINS,
+    attention_lines,
+    block_of,
+    context_similarity,
+    normalise,
+    pairs_among,
+    peak,
+    value_bin,
+)
+from headscope.windows import KINDS, Batch
+
+
+EQUAL, TOGETHER = 1, 2
+"""Flags of two tokens, see `Tokens.flags`."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What the measures know of the tokens of a batch, on the device of the model.
+
+    ids, kind: (B, S); real: (B, S), not padding; part: (B, S), takes part in pairs; size: (B,).
+    flags: (B, S, S) int8, of every two tokens: EQUAL, the same id; TOGETHER, in one sentence.
+    pair_count, equal_count, together_count: (B,), all pairs; those of equal tokens; those within one sentence.
+    """
+
+    ids: Tensor
+    kind: Tensor
+    real: Tensor
+    part: Tensor
+    size: Tensor
+    flags: Tensor
+    pair_count: Tensor
+    equal_count: Tensor
+    together_count: Tensor
+
+    @classmethod
+    def of(cls, batch: Batch, special: str, device: torch.device) -> Tokens:
+        ids, sentence, kind, left_out, size = (
+            torch.from_numpy(array).to(device)
+            for array in (batch.ids, batch.sentence, batch.kind, batch.special, batch.size)
+        )
+        real = torch.arange(ids.shape[1], device=device) < size[:, None]
+        part = real & ~left_out if special == "drop" else real
+        pairs = pairs_among(part)
+        equal, together = equal_tokens(ids), same_sentence(sentence)
+        return cls(
+            ids,
+            kind.long(),
+            real,
+            part,
+            size,
+            equal.to(torch.int8) * EQUAL + together.to(torch.int8) * TOGETHER,
+            pairs.sum((1, 2)),
+            (pairs & equal).sum((1, 2)),
+            (pairs & together).sum((1, 2)),
+        )
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Of one layer, added to where they arise. (H, S, S), and (H, 200) for the spectrum.
+
+    `similarity_sum` and `high_count` are symmetric: only i < j is kept here, `Tally.arrays` fills in the other half.
+    """
+
+    attention_sum: Tensor
+    attention_sum_without_lines: Tensor
+    similarity_sum: Tensor
+    high_count: Tensor
+    similarity_histogram: Tensor
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Per layer, window and head, (L, B, H) unless said.
+
+    peak: m. pairs: high pairs; of them repeats: equal tokens, together: within one sentence, repeats_together: both.
+    focal: the focal token, -1 where there is none; focal_pairs: the high pairs that include it.
+    contrast: block contrast, NaN where it is left out. attention_to: (L, B, H, 6), attention that each kind of token
+    receives; lines: (L, B, H, 6), lines on each kind.
+    """
+
+    peak: Tensor
+    pairs: Tensor
+    repeats: Tensor
+    together: Tensor
+    repeats_together: Tensor
+    focal: Tensor
+    focal_pairs: Tensor
+    contrast: Tensor
+    attention_to: Tensor
+    lines: Tensor
+
+    @classmethod
+    def empty(cls, layers: int, windows: int, heads: int, device: torch.device) -> Seen:
+        shape = (layers, windows, heads)
+
+        def whole(*more: int) -> Tensor:
+            return torch.zeros(*shape, *more, dtype=torch.int64, device=device)
+
+        def real(*more: int) -> Tensor:
+            return torch.zeros(*shape, *more, dtype=torch.float64, device=device)
+
+        return cls(
+            real(), whole(), whole(), whole(), whole(), whole(), whole(), real(), real(len(KINDS)), whole(len(KINDS))
+        )
+
+    def layer(self, index: int) -> Seen:
+        """The same of one layer, as views."""
+        return Seen(*(getattr(self, field.name)[index] for field in fields(self)))
+
+
+Observe = Callable[[Tensor, Tensor, Tokens, Options, Sums, Seen], None]
+
+
+def observer(device: torch.device) -> Observe:
+    """The fastest version of `observe` for a device."""
+    if device.type == "cpu":
+        try:
+            from headscope import kernels
+        except ImportError:
+            return observe
+        return kernels.observe
+    return observe
+
+
+def equal_tokens(ids: Tensor) -> Tensor:
+    """(B, S) -> (B, S, S): the two tokens have the same id."""
+    return ids.unsqueeze(-1) == ids.unsqueeze(-2)
+
+
+def same_sentence(sentence: Tensor) -> Tensor:
+    """(B, S) -> (B, S, S): the two tokens are in one sentence; special tokens (-1) are in none."""
+    return (sentence.unsqueeze(-1) == sentence.unsqueeze(-2)) & (sentence >= 0).unsqueeze(-1)
+
+
+def observe(
+    attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+) -> None:
+    """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
+    attention = attention.float() * tokens.real[:, None, :, None]
+    lines = attention_lines(attention, options.line_threshold)
+    _observe_attention(attention, lines, tokens, sums, seen)
+    _observe_similarity(output, block_of(lines), tokens, options, sums, seen)
+
+
+def _observe_attention(attention: Tensor, lines: Tensor, tokens: Tokens, sums: Sums, seen: Seen) -> None:
+    sums.attention_sum.add_(attention.sum(0, dtype=torch.float64))
+    without = attention.masked_fill(lines.unsqueeze(-2), 0)
+    sums.attention_sum_without_lines.add_(without.sum(0, dtype=torch.float64))
+    of_kind = torch.nn.functional.one_hot(tokens.kind, len(KINDS)).double()
+    seen.attention_to.copy_(attention.sum(-2, dtype=torch.float64) @ of_kind)
+    seen.lines.copy_((lines.double() @ of_kind).long())
+
+
+def _observe_similarity(
+    output: Tensor, blocks: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+) -> None:
+    heads = output.shape[1]
+    pairs = pairs_among(tokens.part)[:, None]
+    similarity = context_similarity(output)
+    peaks = peak(similarity, pairs)
+    positive = peaks > 0
+    normalised = normalise(similarity, peaks).masked_fill(~pairs, 0)
+    seen.peak.copy_(peaks)
+    sums.similarity_sum.add_(normalised.sum(0, dtype=torch.float64))
+
+    offset = torch.arange(heads, device=output.device)[None, :, None, None] * VALUE_BINS
+    counted = (value_bin(normalised) + offset)[(pairs & positive[..., None, None])]
+    spectrum = torch.bincount(counted, minlength=heads * VALUE_BINS).view(heads, VALUE_BINS)
+    sums.similarity_histogram.add_(spectrum)
+
+    high = (normalised > options.threshold) & pairs
+    both_ways = high | high.mT
+    sums.high_count.add_(high.sum(0))
+    equal = (tokens.flags & EQUAL).bool()[:, None]
+    together = (tokens.flags & TOGETHER).bool()[:, None]
+    seen.pairs.copy_(high.sum((2, 3)))
+    seen.repeats.copy_((high & equal).sum((2, 3)))
+    seen.together.copy_((high & together).sum((2, 3)))
+    seen.repeats_together.copy_((high & equal & together).sum((2, 3)))
+
+    # Twice the number of high pairs that include the token at each place: a pair of two equal tokens counts once.
+    degree = 2 * both_ways.sum(-1) - (both_ways & equal).sum(-1)
+    included = (degree.double() @ equal[:, 0].double()).long()
+    most = included.amax(-1, keepdim=True)
+    highest = torch.iinfo(torch.int64).max
+    focal = torch.where(included == most, tokens.ids[:, None], highest).amin(-1)
+    seen.focal.copy_(torch.where(most[..., 0] > 0, focal, -1))
+    seen.focal_pairs.copy_(most[..., 0] // 2)
+
+    inside = (blocks.unsqueeze(-1) == blocks.unsqueeze(-2)) & pairs
+    outside = ~inside & pairs
+    means = [
+        (normalised.double() * where).sum((2, 3)) / where.sum((2, 3)) for where in (inside, outside)
+    ]
+    seen.contrast.copy_(torch.where(positive, means[0] - means[1], torch.nan))

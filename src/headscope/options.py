@@ -1,0 +1,85 @@
+"""The options of a study, checked at the door."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from headscope.errors import HeadscopeError
+
+Windows = Literal["all", "first"]
+Short = Literal["drop", "pad"]
+Special = Literal["keep", "drop"]
+Dtype = Literal["float32", "float16", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is measured and how; every field changes the result or its last float digits.
+
+    >>> Options(length=64).length
+    64
+    """
+
+    length: int = 128
+    threshold: float = 0.3
+    line_threshold: float = 0.3
+    windows: Windows = "all"
+    short: Short = "drop"
+    special: Special = "keep"
+    max_windows: int | None = None
+    layers: tuple[int, ...] | None = None
+    batch_size: int = 8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _at_least("length", self.length, 3)
+        _at_least("batch-size", self.batch_size, 1)
+        if self.max_windows is not None:
+            _at_least("max-windows", self.max_windows, 1)
+        for name, value in (("threshold", self.threshold), ("line-threshold", self.line_threshold)):
+            if not 0 <= value < 1:
+                raise HeadscopeError(f"--{name} is {value:g}; it must be at least 0 and below 1.")
+        for name, value, kinds in (
+            ("windows", self.windows, Windows),
+            ("short", self.short, Short),
+            ("special", self.special, Special),
+        ):
+            if value not in get_args(kinds):
+                raise HeadscopeError(f"--{name} is {value!r}; it must be {' or '.join(get_args(kinds))}.")
+        if self.layers is not None and not self.layers:
+            raise HeadscopeError("--layers names no layer; give for example 0-5 or 3,7,11.")
+
+    def as_fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        values = asdict(self)
+        if self.layers is not None:
+            values["layers"] = list(self.layers)
+        return values
+
+
+def parse_layers(text: str) -> tuple[int, ...]:
+    """Read a choice of layers or heads.
+
+    >>> parse_layers("0-2,5")
+    (0, 1, 2, 5)
+    """
+    chosen: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if match is None:
+            raise HeadscopeError(f"{text!r} is not a list of numbers; write for example 0-5 or 3,7,11.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last > 10_000:
+            raise HeadscopeError(f"{part.strip()!r} in {text!r} is not a range; write the lower number first.")
+        chosen.update(range(first, last + 1))
+    return tuple(sorted(chosen))
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise HeadscopeError(f"--{name} is {value}; it must be a whole number of at least {least}.")

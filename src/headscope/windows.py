@@ -1,0 +1,212 @@
+"""Text -> windows: S token ids each, with the sentence and the kind of every token."""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.errors import HeadscopeError
+from headscope.options import Options
+from headscope.texts import Text
+
+KINDS = ("first", "special", "sentence_end", "comma", "punctuation", "word")
+"""Every token is of exactly one kind; `Window.kind` holds the index into this tuple."""
+FIRST, SPECIAL, SENTENCE_END, COMMA, PUNCTUATION, WORD = range(6)
+SEPARATORS = KINDS[:WORD]
+
+
+@dataclass(frozen=True)
+class Window:
+    """S tokens of one text; what lies past `size` is padding.
+
+    ids, sentence, kind, special, start, end: (S,). `sentence` is -1 for special tokens and padding,
+    `start` and `end` are the characters of the text that a token covers (equal for special tokens).
+    """
+
+    ids: NDArray[np.int64]
+    size: int
+    sentence: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    special: NDArray[np.bool_]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    text: Text
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B windows of S tokens.
+
+    ids, sentence, kind, special: (B, S); size: (B,), tokens that are not padding.
+    """
+
+    ids: NDArray[np.int64]
+    size: NDArray[np.int64]
+    sentence: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    special: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, rows: slice) -> Batch:
+        return Batch(
+            self.ids[rows], self.size[rows], self.sentence[rows], self.kind[rows], self.special[rows]
+        )
+
+    @property
+    def mask(self) -> NDArray[np.int64]:
+        """(B, S): 1 for tokens, 0 for padding."""
+        return (np.arange(self.ids.shape[1]) < self.size[:, None]).astype(np.int64)
+
+
+def stack(windows: list[Window]) -> Batch:
+    return Batch(
+        np.stack([w.ids for w in windows]),
+        np.array([w.size for w in windows], dtype=np.int64),
+        np.stack([w.sentence for w in windows]),
+        np.stack([w.kind for w in windows]),
+        np.stack([w.special for w in windows]),
+    )
+
+
+@dataclass
+class Counts:
+    """What was read and what became of it."""
+
+    texts: int = 0
+    texts_without_window: int = 0
+    windows: int = 0
+    short_windows_left_out: int = 0
+    later_windows_left_out: int = 0
+    longest_short: int = field(default=0, repr=False)
+
+
+class Cutter:
+    """Cuts texts into windows with one tokenizer."""
+
+    def __init__(self, tokenizer: Any, options: Options) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise HeadscopeError(
+                f"The tokenizer {type(tokenizer).__name__} can't tell which characters a token covers, "
+                "so sentences can't be assigned; headscope needs a model with a tokenizer.json."
+            )
+        self._tokenizer = tokenizer
+        self._options = options
+        self.prefix, self.suffix = special_ids(tokenizer)
+        self._special = set(tokenizer.all_special_ids)
+        self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self._content = options.length - len(self.prefix) - len(self.suffix)
+        if self._content < 1:
+            raise HeadscopeError(
+                f"--length {options.length} leaves no room for text beside "
+                f"{len(self.prefix) + len(self.suffix)} special tokens; give a larger one."
+            )
+
+    def cut(self, text: Text, counts: Counts) -> Iterator[Window]:
+        """The windows of one text, in order. What is left out is added to `counts`."""
+        encoded = self._tokenizer(
+            text.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+        counts.texts += 1
+        taken = 0
+        spans: list[int] | None = None
+        for begin in range(0, len(ids), self._content):
+            piece = slice(begin, begin + self._content)
+            size = len(ids[piece])
+            if begin and self._options.windows == "first":
+                counts.later_windows_left_out += 1
+            elif size < self._content and self._options.short == "drop":
+                counts.short_windows_left_out += 1
+                counts.longest_short = max(counts.longest_short, len(ids))
+            else:
+                spans = spans or sentence_starts(text.text)
+                taken += 1
+                counts.windows += 1
+                yield self._window(text, ids[piece], offsets[piece], spans)
+        counts.texts_without_window += not taken
+
+    def _window(
+        self, text: Text, content: list[int], offsets: list[tuple[int, int]], starts: list[int]
+    ) -> Window:
+        length = self._options.length
+        ids = [*self.prefix, *content, *self.suffix]
+        size = len(ids)
+        before, after = len(self.prefix), len(self.suffix)
+        kinds = np.full(length, WORD, dtype=np.int8)
+        sentence = np.full(length, -1, dtype=np.int32)
+        special = np.zeros(length, dtype=np.bool_)
+        start = np.zeros(length, dtype=np.int64)
+        end = np.zeros(length, dtype=np.int64)
+        special[:before] = special[size - after : size] = True
+        for place, (token, (left, right)) in enumerate(zip(content, offsets, strict=True), start=before):
+            piece = text.text[left:right]
+            stripped = piece.lstrip()
+            left += len(piece) - len(stripped) if stripped else 0
+            start[place], end[place] = left, right
+            if token in self._special and token != self._tokenizer.unk_token_id:
+                special[place] = True
+            else:
+                sentence[place] = bisect_right(starts, left) - 1
+                kinds[place] = kind_of(stripped.rstrip())
+        kinds[special] = SPECIAL
+        kinds[0] = FIRST
+        padded = np.full(length, self._pad, dtype=np.int64)
+        padded[:size] = ids
+        return Window(padded, size, sentence, kinds, special, start, end, text)
+
+
+def cut_all(texts: Iterable[Text], cutter: Cutter, counts: Counts, most: int | None) -> Iterator[Window]:
+    """The windows of all texts, in their order; ends after `most` windows."""
+    left = most
+    for text in texts:
+        for window in cutter.cut(text, counts):
+            yield window
+            if left is not None:
+                left -= 1
+                if left == 0:
+                    return
+
+
+def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text: [CLS] and [SEP] in BERT, none in GPT-2."""
+    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole = tokenizer("a")["input_ids"]
+    for before in range(len(whole) - len(bare) + 1):
+        if whole[before : before + len(bare)] == bare:
+            return whole[:before], whole[before + len(bare) :]
+    raise HeadscopeError(
+        f"The tokenizer {type(tokenizer).__name__} changes a text when it adds special tokens; "
+        "headscope can't cut windows with it."
+    )
+
+
+def sentence_starts(text: str) -> list[int]:
+    """The first character of each sentence, by nupunkt; the first is always 0."""
+    import nupunkt
+
+    return [0, *(begin for begin, _ in nupunkt.sent_spans(text) if begin > 0)]
+
+
+@lru_cache(maxsize=65536)
+def kind_of(piece: str) -> int:
+    """The kind of a token that is neither first nor special, from the characters it covers.
+
+    >>> [KINDS[kind_of(piece)] for piece in (".", ",", "--", "€", "cat")]
+    ['sentence_end', 'comma', 'punctuation', 'punctuation', 'word']
+    """
+    if piece in (".", "!", "?"):
+        return SENTENCE_END
+    if piece == ",":
+        return COMMA
+    if piece and all(unicodedata.category(character)[0] in "PS" for character in piece):
+        return PUNCTUATION
+    return WORD
