@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headscope.errors import HeadscopeError
+    from headscope.looking import inspect
     from headscope.models import Model, load
     from headscope.options import Options
     from headscope.results import Study, read
     from headscope.runner import study
     from headscope.texts import read_texts, sample_texts
+    from headscope.view import View
 
 _HOME = {
     "HeadscopeError": "errors",
     "Model": "models",
     "Options": "options",
     "Study": "results",
+    "View": "view",
+    "inspect": "looking",
     "load": "models",
     "read": "results",
     "read_texts": "texts",
@@ -37,6 +41,8 @@ __all__ = [
     "Model",
     "Options",
     "Study",
+    "View",
+    "inspect",
     "load",
     "read",
     "read_texts",

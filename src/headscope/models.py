@@ -52,6 +52,14 @@ class Model:
         limits = [limit for limit in (getattr(config, "max_position_embeddings", None), table) if limit]
         return min(limits) if limits else None
 
+    def check_length(self, length: int) -> None:
+        """Refuse windows that the model can't take."""
+        if self.longest is not None and length > self.longest:
+            raise HeadscopeError(
+                f"--length is {length}, but {self.name} takes at most {self.longest} tokens; "
+                f"give --length {self.longest} or less."
+            )
+
     @cached_property
     def weights_hash(self) -> str:
         """SHA-256 over the names, shapes and bytes of all weights as loaded."""

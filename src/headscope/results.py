@@ -20,6 +20,7 @@ from headscope.checkpoints import FOLDER as UNFINISHED
 from headscope.checkpoints import write_atomically
 from headscope.errors import HeadscopeError
 from headscope.tables import derived_arrays, heads_table, layers_table
+from headscope.view import View
 
 MANIFEST = "study.json"
 FORMAT = 1
@@ -74,6 +75,11 @@ class Study:
     @cached_property
     def arrays(self) -> ArrayFile:
         return ArrayFile(self.folder / "arrays.safetensors")
+
+    @cached_property
+    def example(self) -> View:
+        """The one text that the study keeps, for figures that show one."""
+        return View.load(self.folder)
 
     @property
     def model_name(self) -> str:

@@ -25,12 +25,13 @@ from headscope.checkpoints import FOLDER as UNFINISHED
 from headscope.checkpoints import Checkpoints
 from headscope.engines import local
 from headscope.errors import HeadscopeError
+from headscope.looking import look
 from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import WINDOWS_PER_SHARD, Shard, ShardRunner, chosen_layers, cut_shards
 from headscope.texts import Texts, as_texts
-from headscope.windows import Counts, Cutter, cut_all
+from headscope.windows import Counts, Cutter, Window, cut_all
 
 Item = TypeVar("Item")
 AHEAD = 2
@@ -44,12 +45,14 @@ def study(
     out: str | os.PathLike[str] = "headscope-study",
     overwrite: bool = False,
     progress: bool = True,
+    example: int = 0,
     **options: Any,
 ) -> results.Study:
     """Measure every head of a model over a corpus and write a study folder.
 
     model: a name (`headscope.load`) or a `Model`. texts: strings, paths, `headscope.read_texts(...)`; none: the sample.
     options: the fields of `headscope.Options`, for example `length=128, threshold=0.3, layers=(0, 5, 11)`.
+    example: the number of the window that the study keeps, for figures that show one text.
     An unfinished study of the same model, texts and options in `out` goes on where it stopped.
 
     >>> import headscope
@@ -57,13 +60,17 @@ def study(
     >>> study.heads.nlargest(3, "repeat_probability")  # doctest: +SKIP
     """
     asked = Options(**options)
+    if example < 0 or (asked.max_windows is not None and example >= asked.max_windows):
+        raise HeadscopeError(
+            f"--example is {example}; it must be the number of a window, from 0 on and below --max-windows."
+        )
     folder = Path(out)
     texts = as_texts(texts)
     results.claim(folder, overwrite)
     lock = FileLock(folder / ".lock")
     try:
         with lock.acquire(timeout=0):
-            return _Run(as_model(model), texts, folder, asked, progress).run(overwrite)
+            return _Run(as_model(model), texts, folder, asked, progress, example).run(overwrite)
     except Timeout:
         raise HeadscopeError(f"Another run is writing to {folder}; wait for it, or give another --out.") from None
     finally:
@@ -74,19 +81,19 @@ def study(
 class _Run:
     """One study, from claim to manifest."""
 
-    def __init__(self, model: Model, texts: Texts, folder: Path, options: Options, progress: bool) -> None:
+    def __init__(
+        self, model: Model, texts: Texts, folder: Path, options: Options, progress: bool, example: int
+    ) -> None:
         self._model = model
         self._texts = texts
         self._folder = folder
         self._options = options
         self._progress = progress
+        self._example = example
+        self._example_window: Window | None = None
         self._counts = Counts()
         self._read_all = threading.Event()
-        if model.longest is not None and options.length > model.longest:
-            raise HeadscopeError(
-                f"--length is {options.length}, but {model.name} takes at most {model.longest} tokens; "
-                f"give --length {model.longest} or less."
-            )
+        model.check_length(options.length)
         self._cutter = Cutter(model.tokenizer, options)
         self._capture = Capture(model.network)
         self._layers = chosen_layers(self._capture, options)
@@ -117,6 +124,7 @@ class _Run:
         if not fingerprints:
             raise HeadscopeError(self._why_no_window())
         manifest = self._manifest(fingerprints, runner.batch_size)
+        manifest["example"] = self._keep_example()
         manifest["seconds"] = round(time.perf_counter() - began, 3)
         finished = results.write(self._folder, manifest, checkpoints.total())
         checkpoints.remove()
@@ -124,8 +132,26 @@ class _Run:
 
     def _shards(self) -> Iterator[Shard]:
         windows = cut_all(self._texts, self._cutter, self._counts, self._options.max_windows)
-        yield from cut_shards(windows)
+        yield from cut_shards(self._noticing_example(windows))
         self._read_all.set()
+
+    def _noticing_example(self, windows: Iterable[Window]) -> Iterator[Window]:
+        for number, window in enumerate(windows):
+            if number == self._example:
+                self._example_window = window
+            yield window
+
+    def _keep_example(self) -> dict[str, Any]:
+        """Write the example beside the results, and say for the manifest which it is."""
+        if self._example_window is None:
+            last = self._counts.windows - 1
+            raise HeadscopeError(
+                f"--example is {self._example}, but the windows are numbered 0 to {last}; "
+                "what is measured is kept, and the same command with another --example ends at once."
+            )
+        view = look(self._model, self._capture, self._example_window, self._options)
+        view.save(self._folder)
+        return {"window": self._example, "origin": view.origin}
 
     def _to_do(
         self, shards: Iterable[Shard], checkpoints: Checkpoints, fingerprints: list[str], tick: Any

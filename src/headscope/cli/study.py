@@ -40,6 +40,9 @@ def command(
     special: SPECIAL = "keep",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     layers: LAYERS = None,
+    example: Annotated[
+        int, typer.Option(help="The window that is kept for figures that show one text.", metavar="N")
+    ] = 0,
     batch_size: Annotated[int, typer.Option(help="Windows that run through the model at once.", metavar="N")] = 8,
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
@@ -76,7 +79,15 @@ def command(
     from headscope.runner import study
 
     loaded = load(model, device=device, dtype=dtype, seed=seed)
-    finished = study(loaded, source, out=out, overwrite=overwrite, progress=not quiet, **chosen.as_fields())
+    finished = study(
+        loaded,
+        source,
+        out=out,
+        overwrite=overwrite,
+        progress=not quiet,
+        example=example,
+        **chosen.as_fields(),
+    )
     if not quiet:
         _summary(finished)
 

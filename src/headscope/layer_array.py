@@ -1,0 +1,72 @@
+"""Arrays of several layers, indexed by the layers' own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.errors import HeadscopeError
+
+Array = NDArray[Any]
+
+
+class LayerArray:
+    """An array (L, H, ...) that is indexed by the number of a layer, not by its place among those measured.
+
+    `array[11, 8]` is head 8 of layer 11, `array[11]` all heads of layer 11, `array[-1]` the last layer
+    measured; `np.asarray(array)` is the whole. With `function`, what is asked for goes through it first.
+    """
+
+    def __init__(
+        self, layers: list[int], stored: Array, function: Callable[[Array], Array] | None = None
+    ) -> None:
+        self.layers = layers
+        self._stored = stored
+        self._function = function
+
+    def __getitem__(self, key: int | tuple[Any, ...]) -> Array:
+        layer, *rest = key if isinstance(key, tuple) else (key,)
+        chosen = self._stored[self.place(layer)]
+        if rest:
+            head = rest[0]
+            if isinstance(head, (int, np.integer)) and not -len(chosen) <= head < len(chosen):
+                raise HeadscopeError(
+                    f"There is no head {head}: a layer has {len(chosen)}, 0 to {len(chosen) - 1}."
+                )
+            chosen = chosen[head]
+        value = self._function(chosen) if self._function else chosen
+        return value[tuple(rest[1:])] if len(rest) > 1 else value
+
+    def place(self, layer: int) -> int:
+        """Where a layer stands among those measured."""
+        if isinstance(layer, (int, np.integer)) and -len(self.layers) <= layer < 0:
+            return len(self.layers) + int(layer)
+        if layer not in self.layers:
+            raise HeadscopeError(f"Layer {layer} was not measured; there are layers {ranges(self.layers)}.")
+        return self.layers.index(layer)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        whole = self._function(self._stored) if self._function else self._stored
+        return np.array(whole, dtype=dtype) if copy else np.asarray(whole, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __repr__(self) -> str:
+        return f"LayerArray(layers {ranges(self.layers)}, {self._stored.shape[1]} heads)"
+
+
+def ranges(numbers: list[int]) -> str:
+    """>>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    told: list[list[int]] = []
+    for number in numbers:
+        if told and told[-1][-1] == number - 1:
+            told[-1].append(number)
+        else:
+            told.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in told)

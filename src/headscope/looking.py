@@ -1,0 +1,115 @@
+"""A text and a model -> a `View`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headscope.capture import Capture
+from headscope.errors import HeadscopeError
+from headscope.layer_array import LayerArray
+from headscope.models import Model, as_model
+from headscope.options import Options, Special
+from headscope.shards import chosen_layers
+from headscope.texts import Text, as_texts
+from headscope.view import View
+from headscope.windows import Counts, Cutter, Window
+
+LONGEST = 512
+"""Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""
+
+
+def inspect(
+    model: Model | str,
+    text: Any,
+    *,
+    length: int | None = None,
+    threshold: float = 0.3,
+    line_threshold: float = 0.3,
+    special: Special = "keep",
+    layers: tuple[int, ...] | None = None,
+) -> View:
+    """Look at one text closely: its first window, in every head.
+
+    text: a string, or the `Path` of a file. length: the most tokens to take; by default as many as the model
+    takes, up to 512. A shorter text is not padded.
+
+    >>> import headscope
+    >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
+    >>> view.pairs(layer=5, head=8)  # doctest: +SKIP
+    """
+    given = (
+        text if isinstance(text, Text) else next(iter(as_texts([text] if isinstance(text, str) else text)))
+    )
+    if not given.text.strip():
+        raise HeadscopeError("The text is empty; there is nothing to look at.")
+    model = as_model(model)
+    if length is None:
+        length = min(LONGEST, model.longest or LONGEST)
+    options = Options(
+        length=length,
+        threshold=threshold,
+        line_threshold=line_threshold,
+        special=special,
+        layers=tuple(sorted(layers)) if layers is not None else None,
+        windows="first",
+        short="pad",
+    )
+    model.check_length(length)
+    window = next(Cutter(model.tokenizer, options).cut(given, Counts()), None)
+    if window is None:
+        raise HeadscopeError("The text holds no token of this model; there is nothing to look at.")
+    return look(model, Capture(model.network), window, options)
+
+
+def look(model: Model, capture: Capture, window: Window, options: Options) -> View:
+    """Run one window through a model and keep A and Z of every head."""
+    layers = chosen_layers(capture, options)
+    size = window.size
+    attentions: dict[int, NDArray[Any]] = {}
+    outputs: dict[int, NDArray[Any]] = {}
+
+    def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:
+        if layer in layers:
+            attentions[layer] = attention[0].float().cpu().numpy()
+            outputs[layer] = output[0].float().cpu().numpy()
+
+    ids = torch.from_numpy(window.ids[None, :size]).to(model.device)
+    capture.run(ids, torch.ones_like(ids), receive, last=layers[-1])
+    output = np.stack([outputs[layer] for layer in layers])
+    if not np.isfinite(output).all():
+        raise HeadscopeError(
+            f"A head of {model.name} puts out NaN or infinity; the weights are damaged, "
+            "or the precision is too low (try --dtype float32)."
+        )
+    text, start, end = _excerpt(window)
+    return View(
+        model_name=model.name,
+        origin=window.text.origin,
+        text=text,
+        continues=bool(window.text.text[window.end.max() :].strip()),
+        tokens=model.tokenizer.convert_ids_to_tokens(window.ids[:size].tolist()),
+        ids=window.ids[:size],
+        kind=window.kind[:size],
+        sentence=window.sentence[:size],
+        special=window.special[:size],
+        start=start,
+        end=end,
+        attention=LayerArray(list(layers), np.stack([attentions[layer] for layer in layers])),
+        output=LayerArray(list(layers), output),
+        threshold=options.threshold,
+        line_threshold=options.line_threshold,
+        special_option=options.special,
+    )
+
+
+def _excerpt(window: Window) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+    """The characters that a window covers, and its tokens' places in them."""
+    start, end = window.start[: window.size], window.end[: window.size]
+    covering = end > start
+    begin = int(start[covering].min()) if covering.any() else 0
+    excerpt = window.text.text[begin : int(end.max())]
+    return excerpt, np.where(covering, start - begin, 0), np.where(covering, end - begin, 0)

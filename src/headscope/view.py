@@ -1,0 +1,335 @@
+"""One text, looked at closely: everything the method says of one window, with the tokens at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from headscope.checkpoints import write_atomically
+from headscope.errors import HeadscopeError
+from headscope.layer_array import Array, LayerArray, ranges
+from headscope.options import Special
+from headscope.windows import KINDS
+from headscope.words import word_groups
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What the lines of one head cut its similarity matrix into; K blocks.
+
+    of: (S,), the block of each token. means: (K, K), the mean of C over the pairs of two different tokens,
+    one in each block, that take part; NaN where there is none. contrast: mean of N over the pairs within one
+    block less its mean over the others, NaN where either has none.
+    """
+
+    of: NDArray[np.int64]
+    means: NDArray[np.float64]
+    contrast: float
+
+
+@dataclass(frozen=True)
+class Focal:
+    """The token in the most high pairs of a head: where it stands, and how many of the pairs include it."""
+
+    id: int
+    token: str
+    positions: list[int]
+    pairs: int
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One window of one text, in every head of the layers measured. S tokens; padding is not kept.
+
+    tokens: as the tokenizer spells them. pieces: the characters of `text` that each covers; special: none.
+    ids, kind (index into `windows.KINDS`), sentence (-1: none), special, start, end: (S,).
+    text: the characters from the first token to the last; `start` and `end` count in it.
+    continues: the text goes on after this window. layers: the layers measured.
+    attention: A, (L, H, S, S); output: Z, (L, H, S, d); `similarity` C and `normalised` N are had from Z.
+    All of them are indexed by layer number and head: `view.attention[11, 8]`.
+    """
+
+    model_name: str
+    origin: str
+    text: str
+    continues: bool
+    tokens: list[str]
+    ids: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    sentence: NDArray[np.int32]
+    special: NDArray[np.bool_]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    attention: LayerArray
+    output: LayerArray
+    threshold: float = 0.3
+    line_threshold: float = 0.3
+    special_option: Special = "keep"
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def layers(self) -> list[int]:
+        return self.attention.layers
+
+    @property
+    def heads(self) -> int:
+        """Heads in a layer."""
+        return len(self.attention[self.layers[0]])
+
+    @property
+    def pieces(self) -> list[str]:
+        return [self.text[left:right] for left, right in zip(self.start, self.end, strict=True)]
+
+    @property
+    def labels(self) -> list[str]:
+        """What tables and figures call each token: its piece of the text; where that is blank, the token."""
+        return [
+            piece if piece.strip() else token for piece, token in zip(self.pieces, self.tokens, strict=True)
+        ]
+
+    @property
+    def part(self) -> NDArray[np.bool_]:
+        """(S,): the token takes part in pairs."""
+        return ~self.special if self.special_option == "drop" else np.ones(self.size, dtype=np.bool_)
+
+    @property
+    def similarity(self) -> LayerArray:
+        """C = Z Zᵀ with the diagonal set to 0."""
+        return LayerArray(self.layers, np.asarray(self.output), _similarity)
+
+    @property
+    def normalised(self) -> LayerArray:
+        """N = C / m; 0 on the diagonal, for tokens that take no part, and everywhere where m <= 0."""
+        part = self.part
+        return LayerArray(self.layers, np.asarray(self.output), lambda output: _normalised(output, part))
+
+    def high(self, layer: int, head: int) -> NDArray[np.bool_]:
+        """(S, S), symmetric: N is above the threshold."""
+        high: NDArray[np.bool_] = self.normalised[layer, head] > self.threshold
+        return high
+
+    def pairs(self, layer: int, head: int) -> pd.DataFrame:
+        """The high pairs of a head, i < j, the most alike first; `value` is N."""
+        normalised = self.normalised[layer, head]
+        i, j = np.nonzero(np.triu(normalised > self.threshold))
+        labels = np.array(self.labels, dtype=object)
+        table = pd.DataFrame(
+            {
+                "i": i,
+                "j": j,
+                "token_i": labels[i],
+                "token_j": labels[j],
+                "distance": j - i,
+                "value": normalised[i, j],
+                "same_sentence": (self.sentence[i] == self.sentence[j]) & (self.sentence[i] >= 0),
+                "equal": self.ids[i] == self.ids[j],
+            }
+        )
+        return table.sort_values("value", ascending=False, kind="stable", ignore_index=True)
+
+    def lines(self, layer: int, head: int | None = None) -> pd.DataFrame:
+        """The lines of one head, or of all heads of a layer.
+
+        `relative` is the attention a token receives, over the most that any receives; `share`, over all.
+        """
+        found = []
+        for each in range(self.heads) if head is None else [head]:
+            attention = self.attention[layer, each]
+            received = attention.sum(0, dtype=np.float64)
+            places = np.flatnonzero(_lines(attention, self.line_threshold))
+            found.append(
+                pd.DataFrame(
+                    {
+                        "head": each,
+                        "position": places,
+                        "token": np.array(self.labels, dtype=object)[places],
+                        "kind": np.array(KINDS, dtype=object)[self.kind[places]],
+                        "relative": received[places] / received.max(),
+                        "share": received[places] / received.sum(),
+                    }
+                )
+            )
+        return pd.concat(found, ignore_index=True)
+
+    def blocks(self, layer: int, head: int) -> Blocks:
+        """The blocks that the lines of a head cut the text into, and the mean of C in each rectangle."""
+        block = _blocks(_lines(self.attention[layer, head], self.line_threshold))
+        member = (np.arange(block[-1] + 1)[:, None] == block) & self.part
+        counted = self.part[:, None] & self.part & ~np.eye(self.size, dtype=np.bool_)
+        inside = counted & (block[:, None] == block)
+        normalised = self.normalised[layer, head]
+        contrast = _mean(normalised, inside) - _mean(normalised, counted & ~inside)
+        return Blocks(
+            block,
+            _divided(_over(member, self.similarity[layer, head] * counted), _over(member, counted)),
+            contrast if normalised.any() else float("nan"),
+        )
+
+    def focal(self, layer: int, head: int) -> Focal | None:
+        """In the most high pairs: a pair of two equal tokens counts once, ties go to the lower id."""
+        table = self.pairs(layer, head)
+        if table.empty:
+            return None
+        counts = Counter(
+            token
+            for i, j in zip(table.i, table.j, strict=True)
+            for token in {int(self.ids[i]), int(self.ids[j])}
+        )
+        token, pairs = min(counts.items(), key=lambda item: (-item[1], item[0]))
+        positions = np.flatnonzero(self.ids == token).tolist()
+        return Focal(token, self.labels[positions[0]], positions, pairs, pairs / len(table))
+
+    def words(self) -> View:
+        """The same view with the pieces of a word merged into one token.
+
+        Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so
+        that rows still add up to 1; the output of a word is the mean of the outputs of its pieces. Pieces
+        belong to one word where no space or punctuation stands between them; scripts that are written
+        without spaces are left as they are.
+        """
+        groups = word_groups(self.text, self.start, self.end, self.special)
+        first = np.array([group[0] for group in groups])
+        last = np.array([group[-1] for group in groups])
+        member = np.zeros((len(groups), self.size), dtype=np.float32)
+        for number, group in enumerate(groups):
+            member[number, group] = 1
+        mean = member / member.sum(1, keepdims=True)
+        pieces = [tuple(self.ids[group].tolist()) for group in groups]
+        fresh = int(self.ids.max()) + 1
+        several = {
+            ids: fresh + k for k, ids in enumerate(dict.fromkeys(ids for ids in pieces if len(ids) > 1))
+        }
+        return replace(
+            self,
+            tokens=[
+                self.tokens[group[0]]
+                if len(group) == 1
+                else self.text[self.start[group[0]] : self.end[group[-1]]]
+                for group in groups
+            ],
+            ids=np.array([several.get(ids, ids[0]) for ids in pieces], dtype=np.int64),
+            kind=self.kind[first],
+            sentence=self.sentence[first],
+            special=self.special[first],
+            start=self.start[first],
+            end=self.end[last],
+            attention=LayerArray(self.layers, mean @ np.asarray(self.attention) @ member.T),
+            output=LayerArray(self.layers, mean @ np.asarray(self.output)),
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write example.safetensors (A and Z) and example.json (all the rest)."""
+        facts = {
+            **{name: getattr(self, name) for name in _PLAIN},
+            **{name: getattr(self, name).tolist() for name in _ARRAYS},
+            "layers": self.layers,
+        }
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _BY_LAYER}
+        write_atomically(Path(folder) / "example.safetensors", save(arrays))
+        write_atomically(Path(folder) / "example.json", json.dumps(facts, ensure_ascii=False).encode())
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> View:
+        """Read what `save` wrote; neither the model nor its tokenizer is needed."""
+        path = Path(folder) / "example.json"
+        if not path.is_file():
+            raise HeadscopeError(f"{folder} keeps no example text; run the study again to have one.")
+        try:
+            facts = json.loads(path.read_text("utf-8"))
+            arrays = load_file(Path(folder) / "example.safetensors")
+            fields: dict[str, Any] = {
+                **{name: facts[name] for name in _PLAIN},
+                **{name: np.array(facts[name], dtype=dtype) for name, dtype in _ARRAYS.items()},
+                **{name: LayerArray(facts["layers"], arrays[name]) for name in _BY_LAYER},
+            }
+            return cls(**fields)
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
+            raise HeadscopeError(
+                f"The example in {folder} can't be read ({type(problem).__name__}); run the study again."
+            ) from None
+
+    def __repr__(self) -> str:
+        return (
+            f"View({self.model_name}: {self.size} tokens, layers {ranges(self.layers)} x {self.heads} heads)"
+        )
+
+
+_PLAIN = (
+    "model_name", "origin", "text", "continues", "tokens", "threshold", "line_threshold", "special_option"
+)  # fmt: skip
+_BY_LAYER = ("attention", "output")
+_ARRAYS = {
+    "ids": "int64",
+    "kind": "int8",
+    "sentence": "int32",
+    "special": "bool",
+    "start": "int64",
+    "end": "int64",
+}
+
+
+def _similarity(output: Array) -> Array:
+    import torch
+
+    from headscope.similarity import context_similarity
+
+    similarity: Array = context_similarity(torch.tensor(output)).numpy()
+    return similarity
+
+
+def _normalised(output: Array, part: NDArray[np.bool_]) -> Array:
+    import torch
+
+    from headscope.similarity import context_similarity, normalise, pairs_among, peak
+
+    similarity = context_similarity(torch.tensor(output))
+    pairs = pairs_among(torch.tensor(part))
+    normalised: Array = (normalise(similarity, peak(similarity, pairs)) * (pairs | pairs.mT)).numpy()
+    return normalised
+
+
+def _lines(attention: Array, threshold: float) -> NDArray[np.bool_]:
+    import torch
+
+    from headscope.similarity import attention_lines
+
+    lines: NDArray[np.bool_] = attention_lines(torch.tensor(attention), threshold).numpy()
+    return lines
+
+
+def _blocks(lines: NDArray[np.bool_]) -> NDArray[np.int64]:
+    import torch
+
+    from headscope.similarity import block_of
+
+    blocks: NDArray[np.int64] = block_of(torch.tensor(lines)).numpy()
+    return blocks
+
+
+def _over(member: NDArray[np.bool_], matrix: Array) -> NDArray[np.float64]:
+    """Sums of a matrix (S, S) over the rectangles of two blocks: (K, S) -> (K, K)."""
+    weight = member.astype(np.float64)
+    return weight @ matrix.astype(np.float64) @ weight.T
+
+
+def _divided(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    divided: NDArray[np.float64] = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return divided
+
+
+def _mean(matrix: Array, where: NDArray[np.bool_]) -> float:
+    return float(matrix[where].mean(dtype=np.float64)) if where.any() else float("nan")
