@@ -1,7 +1,8 @@
-"""`observe` for the CPU: one pass over each A and two over the upper triangle of each C, parallel over heads.
+"""`observe` for the CPU: two passes over each A and two over the upper triangle of each C, parallel over heads.
 
-The matrices of one window and head fit in the cache, those of a batch do not; so every window is finished before the
-next is touched, and sums are kept in rows that the compiler turns into vector instructions.
+The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
+is touched. Loops run over whole rows from 0, and sums are kept per column: the compiler turns such loops into vector
+instructions without changing the order of any sum.
 The definitions are those of `similarity`; the tests hold both to the same reference.
 """
 
@@ -9,15 +10,20 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import torch
 from torch import Tensor
 
-from headscope.observation import Seen, Sums, Tokens, equal_tokens, same_sentence
+from headscope.observation import Seen, Sums, Tokens
 from headscope.options import Options
 from headscope.similarity import VALUE_BINS
-from headscope.windows import KINDS
 
-K = len(KINDS)
 V = VALUE_BINS
+STRIDE = 32
+"""Rows of the triangle begin and end at multiples of this, so that no vector loop has a remainder."""
+LANES = 4
+"""Copies of the spectrum, so that counting twice into one bin need not wait for memory."""
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 def observe(
@@ -25,8 +31,10 @@ def observe(
 ) -> None:
     """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
     output = output.float()
-    similarity = output @ output.mT
-    flags = tokens.flags.numpy()
+    similarity = torch.empty(attention.shape)
+    for window, inner in zip(output, similarity, strict=True):
+        torch.bmm(window, window.mT, out=inner)
+    numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
     _observe(
         attention.float().contiguous().numpy(),
         similarity.numpy(),
@@ -34,7 +42,7 @@ def observe(
         tokens.part.numpy(),
         tokens.kind.numpy(),
         tokens.ids.numpy(),
-        flags,
+        tokens.flags.numpy(),
         np.float32(options.threshold),
         options.line_threshold,
         sums.attention_sum.numpy(),
@@ -73,6 +81,7 @@ def _observe(
             )  # fmt: skip
         row = np.empty(length, np.float32)
         best = np.empty(length, np.float32)
+        mask = np.empty(length, np.float32)
         high = np.empty(length, np.int32)
         value = np.empty(length, np.int32)
         inside = np.empty(length, np.float64)
@@ -80,34 +89,37 @@ def _observe(
         degree = np.empty(length, np.int32)
         equal_degree = np.empty(length, np.int32)
         counts = np.empty(4, np.int64)
-        spectrum = np.zeros((4, V + 1), np.int64)
+        spectrum = np.zeros((LANES, V), np.int64)
         for b in range(windows):
             matrix = similarity[b, h]
             top = _peak(matrix, size[b], part[b], best)
             peak[b, h] = top
             counts[:] = 0
-            contrast[b, h] = np.nan
             degree[:] = 0
             equal_degree[:] = 0
+            contrast[b, h] = np.nan
             if top > 0:
+                mask[:] = part[b]
                 _pairs(
-                    matrix, top, size[b], part[b], flags[b], threshold, block_end[b], row, high, value,
+                    matrix, top, size[b], part[b], mask, flags[b], threshold, block_end[b], row, high, value,
                     inside, everything, degree, equal_degree, counts, similarity_sum[h], high_count[h], spectrum,
                 )  # fmt: skip
                 contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
-                if not np.isfinite(everything[: size[b]].sum()):
+                if not np.isfinite(everything.sum()):
                     peak[b, h] = np.nan
+            elif np.isnan(matrix.sum()):
+                peak[b, h] = np.nan
             pairs[b, h] = counts[0]
             repeats[b, h] = counts[1]
             together[b, h] = counts[2]
             repeats_together[b, h] = counts[3]
             focal[b, h], focal_pairs[b, h] = _focal(ids[b], size[b], degree, equal_degree)
-        for lane in range(4):
+        for lane in range(LANES):
             for v in range(V):
                 similarity_histogram[h, v] += spectrum[lane, v]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _attention(
     matrix, size, kind, line_threshold, received, keep, block_end, total, without, to_kind, lines
 ):  # fmt: skip
@@ -137,92 +149,155 @@ def _attention(
             without[i, j] += matrix[i, j] * keep[j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _peak(matrix, size, part, best):  # fmt: skip
-    """m: the largest element of C over the pairs that take part; -inf where there is none."""
+@compiled
+def _rounded_up(size, length):
+    return min(length, (size + STRIDE - 1) // STRIDE * STRIDE)
+
+
+@compiled
+def _peak(matrix, size, part, best):
+    """m: the largest element of C over the pairs that take part; -inf where there is none.
+
+    Column i is complete when row i is reached; what later rows write into it is not looked at.
+    """
     best[:] = -np.inf
+    top = np.float32(-np.inf)
+    end = _rounded_up(size, len(part))
     for i in range(size):
         if part[i]:
-            for j in range(i + 1, size):
-                best[j] = matrix[i, j] if matrix[i, j] > best[j] else best[j]
-    top = np.float32(-np.inf)
-    for j in range(size):
-        if part[j] and best[j] > top:
-            top = best[j]
+            if best[i] > top:
+                top = best[i]
+            begin = (i + 1) // STRIDE * STRIDE
+            _larger(matrix[i, begin:end], best[begin:end])
     return top
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _pairs(
-    matrix, top, size, part, flags, threshold, block_end, row, high, value,
+    matrix, top, size, part, mask, flags, threshold, block_end, row, high, value,
     inside, everything, degree, equal_degree, counts, similarity_sum, high_count, spectrum,
 ):  # fmt: skip
-    """Everything that is counted over the pairs of one window and head. flags: 1 equal tokens, 2 one sentence."""
+    """Everything that is counted over the pairs of one window and head.
+
+    What lies in a row but is no pair is set to 0 there: it adds nothing, is never high, and is taken out of the
+    spectrum's bin of 0 at the end.
+    """
     inside[:] = 0
     everything[:] = 0
+    end = _rounded_up(size, len(part))
+    after = part[:size].sum()
+    no_pairs = 0
     for i in range(size):
         if not part[i]:
             continue
-        for j in range(i + 1, size):
-            row[j] = matrix[i, j] / top if part[j] else np.float32(0)
-        for j in range(i + 1, size):
-            similarity_sum[i, j] += row[j]
-            everything[j] += row[j]
-        for j in range(i + 1, block_end[i]):
-            inside[j] += row[j]
-        for j in range(i + 1, size):
-            v = np.int32(np.floor((np.float64(row[j]) + 1.0) * (V / 2)))
-            value[j] = min(max(v, 0), V - 1) if part[j] else V
-        for j in range(i + 1, size):
-            spectrum[j & 3, value[j]] += 1
-        found = np.int32(0)
-        for j in range(i + 1, size):
-            high[j] = np.int32(row[j] > threshold)
-            found += high[j]
+        after -= 1
+        begin = (i + 1) // STRIDE * STRIDE
+        no_pairs += end - begin - after
+        _normalise(matrix[i, begin:end], mask[begin:end], top, row[begin:end])
+        row[begin : i + 1] = 0
+        _add_twice(row[begin:end], similarity_sum[i, begin:end], everything[begin:end])
+        _add(row[i + 1 : block_end[i]], inside[i + 1 : block_end[i]])
+        _count_values(row[begin:end], value[begin:end], spectrum)
+        found = _find_high(row[begin:end], threshold, high[begin:end])
         if found:
-            equal = np.int32(0)
-            same = np.int32(0)
-            both = np.int32(0)
-            for j in range(i + 1, size):
-                high_count[i, j] += high[j]
-                is_equal = high[j] & flags[i, j]
-                is_same = high[j] & (flags[i, j] >> 1)
-                degree[j] += high[j]
-                equal_degree[j] += is_equal
-                equal += is_equal
-                same += is_same
-                both += is_equal & is_same
+            _count_high(high[begin:end], high_count[i, begin:end], degree[begin:end])
+            equal, same, both = _count_flags(high[begin:end], flags[i, begin:end], equal_degree[begin:end])
             degree[i] += found
             equal_degree[i] += equal
             counts[0] += found
             counts[1] += equal
             counts[2] += same
             counts[3] += both
+    spectrum[0, V // 2] -= no_pairs
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _contrast(inside, everything, size, part, block_end):  # fmt: skip
+@compiled
+def _larger(row, best):
+    for j in range(len(row)):
+        best[j] = row[j] if row[j] > best[j] else best[j]
+
+
+@compiled
+def _normalise(similarity, mask, top, row):
+    for j in range(len(row)):
+        row[j] = similarity[j] * mask[j] / top
+
+
+@compiled
+def _add(row, total):
+    for j in range(len(row)):
+        total[j] += row[j]
+
+
+@compiled
+def _add_twice(row, one, other):
+    for j in range(len(row)):
+        one[j] += row[j]
+        other[j] += row[j]
+
+
+@compiled
+def _count_values(row, value, spectrum):
+    for j in range(len(row)):
+        value[j] = np.int32((np.float64(row[j]) + 1.0) * (V / 2))
+    for j in range(len(row)):
+        value[j] = min(max(value[j], np.int32(0)), np.int32(V - 1))
+    for j in range(len(row)):
+        spectrum[np.uint64(j % LANES), np.uint64(value[j])] += 1
+
+
+@compiled
+def _find_high(row, threshold, high):
+    found = np.int32(0)
+    for j in range(len(row)):
+        high[j] = np.int32(row[j] > threshold)
+        found += high[j]
+    return found
+
+
+@compiled
+def _count_high(high, high_count, degree):
+    for j in range(len(high)):
+        high_count[j] += high[j]
+        degree[j] += high[j]
+
+
+@compiled
+def _count_flags(high, flags, equal_degree):
+    """flags: 1 equal tokens, 2 one sentence."""
+    equal = np.int32(0)
+    same = np.int32(0)
+    both = np.int32(0)
+    for j in range(len(high)):
+        is_equal = high[j] & flags[j]
+        is_same = high[j] & (flags[j] >> 1)
+        equal_degree[j] += is_equal
+        equal += is_equal
+        same += is_same
+        both += is_equal & is_same
+    return equal, same, both
+
+
+@compiled
+def _contrast(inside, everything, size, part, block_end):
     """Mean of N over the pairs of one block, less its mean over the others; NaN where either has none."""
     taking_part = 0
     pairs_inside = 0
     begin = 0
     while begin < size:
-        members = 0
-        for j in range(begin, block_end[begin]):
-            members += part[j]
+        members = part[begin : block_end[begin]].sum()
         pairs_inside += members * (members - 1) // 2
         taking_part += members
         begin = block_end[begin]
     pairs_outside = taking_part * (taking_part - 1) // 2 - pairs_inside
     if pairs_inside == 0 or pairs_outside == 0:
         return np.nan
-    sum_inside = inside[:size].sum()
-    sum_outside = everything[:size].sum() - sum_inside
-    return sum_inside / pairs_inside - sum_outside / pairs_outside
+    sum_inside = inside.sum()
+    return sum_inside / pairs_inside - (everything.sum() - sum_inside) / pairs_outside
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _focal(ids, size, degree, equal_degree):  # fmt: skip
+@compiled
+def _focal(ids, size, degree, equal_degree):
     """The token in the most high pairs and how many include it; a pair of equal tokens counts once."""
     focal = np.int64(-1)
     most = np.int64(0)

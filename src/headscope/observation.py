@@ -177,15 +177,15 @@ def _observe_similarity(
     pairs = pairs_among(tokens.part)[:, None]
     similarity = context_similarity(output)
     peaks = peak(similarity, pairs)
-    positive = peaks > 0
+    positive = (peaks > 0) & peaks.isfinite()
     normalised = normalise(similarity, peaks).masked_fill(~pairs, 0)
     seen.peak.copy_(peaks)
     sums.similarity_sum.add_(normalised.sum(0, dtype=torch.float64))
 
-    offset = torch.arange(heads, device=output.device)[None, :, None, None] * VALUE_BINS
-    counted = (value_bin(normalised) + offset)[(pairs & positive[..., None, None])]
-    spectrum = torch.bincount(counted, minlength=heads * VALUE_BINS).view(heads, VALUE_BINS)
-    sums.similarity_histogram.add_(spectrum)
+    offset = torch.arange(heads, device=output.device)[:, None, None] * VALUE_BINS
+    counted = (pairs & positive[..., None, None]).long()
+    spectrum = sums.similarity_histogram.view(-1)
+    spectrum.scatter_add_(0, (value_bin(normalised) + offset).flatten(), counted.flatten())
 
     high = (normalised > options.threshold) & pairs
     both_ways = high | high.mT

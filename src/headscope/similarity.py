@@ -39,8 +39,8 @@ def peak(similarity: Tensor, pairs: Tensor) -> Tensor:
 
 
 def normalise(similarity: Tensor, peaks: Tensor) -> Tensor:
-    """N = C / m; all 0 where m <= 0, so that such a window has no high pairs."""
-    positive = peaks > 0
+    """N = C / m; all 0 where m <= 0 (or is no number), so that such a window has no high pairs."""
+    positive = (peaks > 0) & peaks.isfinite()
     scale = torch.where(positive, peaks, torch.ones_like(peaks))[..., None, None]
     return torch.where(positive[..., None, None], similarity / scale, torch.zeros_like(similarity))
 

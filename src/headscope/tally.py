@@ -58,7 +58,9 @@ class Tally:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The states as they are stored and merged."""
-        whole = {name: state.cpu().numpy() for name, state in self.states.items()}
+        whole = {
+            name: state.cpu().numpy().astype(STATES[name].dtype, copy=False) for name, state in self.states.items()
+        }
         for name in SYMMETRIC:
             whole[name] = whole[name] + whole[name].swapaxes(-1, -2)
         return whole

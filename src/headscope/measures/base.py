@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.observation import Seen, Tokens
-from headscope.similarity import SHARE_BINS, VALUE_BINS
+from headscope.similarity import SHARE_BINS, VALUE_BINS, share_bin
 from headscope.windows import KINDS
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -26,8 +26,10 @@ class State:
     dtype: Literal["int64", "float64"]
 
     def zeros(self, layers: int, heads: int, length: int, device: torch.device) -> Tensor:
+        """To add one shard to: a map of counts is narrower there than in the end, for it is touched the most."""
         known = sizes(layers, heads, length)
-        return torch.zeros(*(known[letter] for letter in self.shape), dtype=getattr(torch, self.dtype), device=device)
+        dtype = "int32" if self.shape == "LHSS" and self.dtype == "int64" else self.dtype
+        return torch.zeros(*(known[letter] for letter in self.shape), dtype=getattr(torch, dtype), device=device)
 
 
 def sizes(layers: int, heads: int, length: int) -> dict[str, int]:
@@ -96,13 +98,12 @@ def add_shares(
     """
     counted = whole > 0
     divisor = whole.clamp(min=1)
-    states[f"{name}_share_sum"].add_((part / divisor).double().mul(counted).sum(1))
+    states[f"{name}_share_sum"].add_((part.double() / divisor).mul(counted).sum(1))
     states[f"{name}_windows"].add_(counted.sum(1))
     if chance is not None:
         states[f"{name}_chance_sum"].add_((chance[None, :, None] * counted).sum(1))
-    bins = (part * SHARE_BINS).div(divisor, rounding_mode="floor").clamp(max=SHARE_BINS - 1)
-    histogram = states[f"{name}_histogram"]
-    histogram.scatter_add_(2, bins.transpose(1, 2), counted.transpose(1, 2).long())
+    bins = share_bin(part, divisor).transpose(1, 2)
+    states[f"{name}_histogram"].scatter_add_(2, bins, counted.transpose(1, 2).long())
 
 
 def share_states(name: str, chance: bool = False) -> dict[str, State]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 from headscope.measures.base import Arrays, Column, Ratio, State
@@ -12,6 +13,7 @@ STATES = {
     "attention_sum_without_lines": State("LHSS", "float64"),
     "attention_to_kind_sum": State("LHK", "float64"),
     "line_kind_count": State("LHK", "int64"),
+    "token_kind_count": State("LHK", "int64"),
 }
 
 
@@ -19,6 +21,7 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     """`attention_sum_without_lines` is added to where it arises."""
     states["attention_to_kind_sum"].add_(seen.attention_to.sum(1))
     states["line_kind_count"].add_(seen.lines.sum(1))
+    states["token_kind_count"].add_(torch.bincount(tokens.kind[tokens.real], minlength=len(KINDS)))
 
 
 def columns(arrays: Arrays) -> Mapping[str, Column]:

@@ -1,0 +1,203 @@
+"""The measures, written slowly and obviously from the method's definitions: loops over windows, heads and pairs.
+
+Nothing here is shared with the code under test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+KINDS = ["first", "special", "sentence_end", "comma", "punctuation", "word"]
+
+
+@dataclass
+class Example:
+    """One window: attention (L, H, S, S), output (L, H, S, d); the rest per token."""
+
+    attention: np.ndarray
+    output: np.ndarray
+    ids: list[int]
+    sentence: list[int]
+    kind: list[int]
+    special: list[bool]
+    size: int
+
+
+def similarity(output: np.ndarray) -> np.ndarray:
+    tokens = len(output)
+    matrix = np.zeros((tokens, tokens), dtype=np.float32)
+    for i in range(tokens):
+        for j in range(tokens):
+            if i != j:
+                matrix[i, j] = np.float32(np.dot(output[i].astype(np.float64), output[j].astype(np.float64)))
+    return matrix
+
+
+def lines_of(attention: np.ndarray, size: int, threshold: float) -> list[int]:
+    received = [math.fsum(float(attention[i, j]) for i in range(size)) for j in range(size)]
+    top = max(received)
+    return [j for j in range(size) if top > 0 and received[j] / top > threshold]
+
+
+def share_histogram(shares: list[tuple[int, int]]) -> np.ndarray:
+    histogram = np.zeros(50, dtype=np.int64)
+    for part, whole in shares:
+        histogram[min(49, part * 50 // whole)] += 1
+    return histogram
+
+
+def mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+class Head:
+    """All that is measured of one head over many windows."""
+
+    def __init__(self, length: int) -> None:
+        self.windows = 0
+        self.attention_sum = np.zeros((length, length))
+        self.attention_sum_without_lines = np.zeros((length, length))
+        self.similarity_sum = np.zeros((length, length))
+        self.high_count = np.zeros((length, length), dtype=np.int64)
+        self.distance_histogram = np.zeros(length, dtype=np.int64)
+        self.similarity_histogram = np.zeros(200, dtype=np.int64)
+        self.repeat: list[tuple[int, int]] = []
+        self.repeat_in_sentence: list[tuple[int, int]] = []
+        self.same_sentence: list[tuple[int, int]] = []
+        self.focal_share: list[tuple[int, int]] = []
+        self.repeat_chance: list[float] = []
+        self.same_sentence_chance: list[float] = []
+        self.focal: list[int | None] = []
+        self.diagonal: dict[str, list[float]] = defaultdict(list)
+        self.to_kind = np.zeros(6)
+        self.lines = np.zeros(6, dtype=np.int64)
+        self.contrast: list[float] = []
+
+    def add(self, window: Example, attention: np.ndarray, output: np.ndarray, options: dict) -> None:
+        size = window.size
+        self.windows += 1
+        lines = lines_of(attention, size, options["line_threshold"])
+        for i in range(size):
+            for j in range(size):
+                weight = float(attention[i, j])
+                self.attention_sum[i, j] += weight
+                if j not in lines:
+                    self.attention_sum_without_lines[i, j] += weight
+                self.to_kind[window.kind[j]] += weight
+                if j - i in (-1, 0, 1):
+                    self.diagonal[{-1: "previous", 0: "self", 1: "next"}[j - i]].append(weight)
+        for j in lines:
+            self.lines[window.kind[j]] += 1
+        self._add_pairs(window, lines, similarity(output), options)
+
+    def _add_pairs(self, window: Example, lines: list[int], C: np.ndarray, options: dict) -> None:
+        def takes_part(i: int) -> bool:
+            return i < window.size and not (options["special"] == "drop" and window.special[i])
+
+        def equal(i: int, j: int) -> bool:
+            return window.ids[i] == window.ids[j]
+
+        def one_sentence(i: int, j: int) -> bool:
+            return window.sentence[i] >= 0 and window.sentence[i] == window.sentence[j]
+
+        part = [i for i in range(window.size) if takes_part(i)]
+        pairs = [(i, j) for i in part for j in part if i < j]
+        m = max((C[i, j] for i, j in pairs), default=-math.inf)
+        high: list[tuple[int, int]] = []
+        if m > 0:
+            N = {(i, j): C[i, j] / m for i, j in pairs}
+            block = [sum(line < i for line in lines) for i in range(window.size)]
+            inside = [float(N[p]) for p in pairs if block[p[0]] == block[p[1]]]
+            outside = [float(N[p]) for p in pairs if block[p[0]] != block[p[1]]]
+            if inside and outside:
+                self.contrast.append(mean(inside) - mean(outside))
+            for (i, j), n in N.items():
+                self.similarity_sum[i, j] += float(n)
+                self.similarity_sum[j, i] += float(n)
+                self.similarity_histogram[max(0, min(199, math.floor((float(n) + 1) * 100)))] += 1
+                if n > np.float32(options["threshold"]):
+                    high.append((i, j))
+        for i, j in high:
+            self.high_count[i, j] += 1
+            self.high_count[j, i] += 1
+            self.distance_histogram[j - i] += 1
+        if not high:
+            self.focal.append(None)
+            return
+        repeats = [p for p in high if equal(*p)]
+        together = [p for p in high if one_sentence(*p)]
+        self.repeat.append((len(repeats), len(high)))
+        self.same_sentence.append((len(together), len(high)))
+        if together:
+            self.repeat_in_sentence.append((sum(equal(*p) for p in together), len(together)))
+        self.repeat_chance.append(sum(equal(*p) for p in pairs) / len(pairs))
+        self.same_sentence_chance.append(sum(one_sentence(*p) for p in pairs) / len(pairs))
+        includes = Counter(token for i, j in high for token in {window.ids[i], window.ids[j]})
+        most = max(includes.values())
+        self.focal.append(min(token for token, count in includes.items() if count == most))
+        self.focal_share.append((most, len(high)))
+
+    def row(self) -> dict[str, float]:
+        pairs = int(self.high_count.sum()) // 2
+        distances = [d for d, count in enumerate(self.distance_histogram) for _ in range(count)]
+        lines = int(self.lines.sum())
+        return {
+            "windows": self.windows,
+            "pairs": pairs,
+            "pairs_per_window": pairs / self.windows,
+            "mean_distance": mean([float(d) for d in distances]),
+            "repeat_probability": mean([a / b for a, b in self.repeat]),
+            "repeat_probability_in_sentence": mean([a / b for a, b in self.repeat_in_sentence]),
+            "repeat_chance": mean(self.repeat_chance),
+            "same_sentence_probability": mean([a / b for a, b in self.same_sentence]),
+            "same_sentence_chance": mean(self.same_sentence_chance),
+            "focal_share": mean([a / b for a, b in self.focal_share]),
+            "attention_self": mean(self.diagonal["self"]),
+            "attention_previous": mean(self.diagonal["previous"]),
+            "attention_next": mean(self.diagonal["next"]),
+            **{f"attention_to_{kind}": self.to_kind[k] / self.to_kind.sum() for k, kind in enumerate(KINDS)},
+            "lines_per_window": lines / self.windows,
+            "line_separator_share": self.lines[:5].sum() / lines if lines else math.nan,
+            "block_contrast": mean(self.contrast),
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "attention_sum": self.attention_sum,
+            "attention_sum_without_lines": self.attention_sum_without_lines,
+            "similarity_sum": self.similarity_sum,
+            "high_count": self.high_count,
+            "distance_histogram": self.distance_histogram,
+            "similarity_histogram": self.similarity_histogram,
+            "repeat_histogram": share_histogram(self.repeat),
+            "repeat_in_sentence_histogram": share_histogram(self.repeat_in_sentence),
+            "same_sentence_histogram": share_histogram(self.same_sentence),
+            "focal_share_histogram": share_histogram(self.focal_share),
+        }
+
+
+def measure(windows: list[Example], options: dict) -> tuple[dict[str, np.ndarray], list[dict], list[float]]:
+    """Arrays by name, the rows of the heads table, and the mean number of unique focal tokens a layer."""
+    layers, heads, length = windows[0].attention.shape[:3]
+    measured = [[Head(length) for _ in range(heads)] for _ in range(layers)]
+    for window in windows:
+        for layer in range(layers):
+            for head in range(heads):
+                measured[layer][head].add(window, window.attention[layer, head], window.output[layer, head], options)
+    arrays = {
+        name: np.array([[head.arrays()[name] for head in row] for row in measured])
+        for name in measured[0][0].arrays()
+    }
+    unique = np.zeros((layers, heads + 1), dtype=np.int64)
+    for layer, row in enumerate(measured):
+        for window in range(len(windows)):
+            unique[layer, len({head.focal[window] for head in row} - {None})] += 1
+    arrays["unique_focal_histogram"] = unique
+    rows = [
+        {"layer": layer, "head": h, **head.row()} for layer, row in enumerate(measured) for h, head in enumerate(row)
+    ]
+    return arrays, rows, [float(np.dot(counts, range(heads + 1)) / counts.sum()) for counts in unique]

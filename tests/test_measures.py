@@ -1,0 +1,238 @@
+"""Every measure equals its reference: counts to the last one, sums to rounding; and states add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from headscope import kernels, observation
+from headscope.capture import Receive
+from headscope.errors import HeadscopeError
+from headscope.options import Options
+from headscope.tables import derived_arrays, heads_table, layers_table
+from headscope.tally import Tally, merge
+from headscope.windows import KINDS, Batch
+
+OBSERVERS = [observation.observe, kernels.observe]
+CPU = torch.device("cpu")
+
+
+class Played:
+    """Stands where a captured model would: plays back given A and Z for the windows it is asked about."""
+
+    def __init__(self, examples: list[reference.Example]) -> None:
+        self.layers, self.heads = examples[0].attention.shape[:2]
+        self._examples = {tuple(example.ids): example for example in examples}
+
+    def run(self, ids: Tensor, mask: Tensor, receive: Receive, last: int | None = None) -> None:
+        windows = [self._examples[tuple(row.tolist())] for row in ids]
+        for layer in range(self.layers):
+            receive(
+                layer,
+                torch.stack([torch.from_numpy(w.attention[layer]) for w in windows]),
+                torch.stack([torch.from_numpy(w.output[layer]) for w in windows]),
+            )
+
+
+def batch_of(examples: list[reference.Example]) -> Batch:
+    return Batch(
+        np.array([e.ids for e in examples]),
+        np.array([e.size for e in examples]),
+        np.array([e.sentence for e in examples], dtype=np.int32),
+        np.array([e.kind for e in examples], dtype=np.int8),
+        np.array([e.special for e in examples]),
+    )
+
+
+def states_of(examples: list[reference.Example], options: Options, observe, batch_size: int = 3):
+    """The states of all measures over the examples."""
+    played = Played(examples)
+    tally = Tally(played, tuple(range(played.layers)), options, CPU)
+    tally._observe = observe
+    for begin in range(0, len(examples), batch_size):
+        tally.add(batch_of(examples[begin : begin + batch_size]))
+    return tally.arrays()
+
+
+@st.composite
+def studies(draw, most_windows: int = 4) -> list[reference.Example]:
+    """Small windows whose numbers are multiples of 1/8, so that C is exact and ties and edges are common."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    random = np.random.default_rng(seed)
+    length = draw(st.integers(3, 12))
+    layers, heads, width = draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    padded = draw(st.booleans())
+    spread = draw(st.sampled_from([0, 1, 3, 8]))
+    examples = []
+    for number in range(draw(st.integers(1, most_windows))):
+        size = int(random.integers(2, length + 1)) if padded else length
+        attention = random.integers(0, 9, (layers, heads, length, length)).astype(np.float32) / 8
+        attention[..., size:] = 0
+        attention[..., 0] += 0.125
+        ids = random.integers(0, 5, length)
+        ids[0] = 1000 + number
+        special = random.random(length) < 0.2
+        sentence = np.where(special, -1, np.sort(random.integers(0, 3, length)))
+        examples.append(
+            reference.Example(
+                attention,
+                random.integers(-spread, spread + 1, (layers, heads, length, width)).astype(np.float32) / 8,
+                ids.tolist(),
+                sentence.tolist(),
+                random.integers(0, len(KINDS), length).tolist(),
+                special.tolist(),
+                size,
+            )
+        )
+    return examples
+
+
+def assert_equal_to_reference(states, examples, options: Options) -> None:
+    arrays, rows, unique = reference.measure(examples, options.as_dict())
+    found = {**states, **derived_arrays(states)}
+    for name, expected in arrays.items():
+        assert found[name].shape == expected.shape, name
+        if expected.dtype == np.int64:
+            assert found[name].dtype == np.int64
+            np.testing.assert_array_equal(found[name], expected, err_msg=name)
+        else:
+            np.testing.assert_allclose(found[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+    layers = list(range(len(unique)))
+    table = heads_table(states, layers)
+    for row, expected in zip(table.to_dict("records"), rows, strict=True):
+        assert list(row) == list(expected)
+        for column, value in expected.items():
+            assert row[column] == pytest.approx(value, rel=1e-10, abs=1e-12, nan_ok=True), column
+    np.testing.assert_allclose(layers_table(states, layers).unique_focal_tokens, unique)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+@pytest.mark.parametrize("special", ["keep", "drop"])
+@settings(max_examples=40, deadline=None)
+@given(examples=studies())
+def test_every_measure_equals_its_reference(observe, special, examples):
+    options = Options(special=special, length=len(examples[0].ids))
+    assert_equal_to_reference(states_of(examples, options, observe), examples, options)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+@settings(max_examples=20, deadline=None)
+@given(examples=studies(), threshold=st.sampled_from([0.0, 0.25, 0.5, 0.9]), lines=st.sampled_from([0.1, 0.5, 0.9]))
+def test_thresholds_are_followed(observe, examples, threshold, lines):
+    options = Options(threshold=threshold, line_threshold=lines, length=len(examples[0].ids))
+    assert_equal_to_reference(states_of(examples, options, observe), examples, options)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+@settings(max_examples=20, deadline=None)
+@given(examples=studies(most_windows=6), cut=st.integers(1, 5), size=st.integers(1, 6))
+def test_merging_parts_equals_the_whole_whatever_the_batches(observe, examples, cut, size):
+    options = Options(length=len(examples[0].ids))
+    whole = states_of(examples, options, observe)
+    parts = [part for part in (examples[:cut], examples[cut:]) if part]
+    merged = merge([states_of(part, options, observe, batch_size=size) for part in parts])
+    for name, expected in whole.items():
+        np.testing.assert_allclose(merged[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@settings(max_examples=20, deadline=None)
+@given(examples=studies(most_windows=6), data=st.data())
+def test_the_order_of_windows_changes_nothing(examples, data):
+    options = Options(length=len(examples[0].ids))
+    whole = states_of(examples, options, kernels.observe)
+    shuffled = states_of(data.draw(st.permutations(examples)), options, kernels.observe)
+    for name, expected in whole.items():
+        np.testing.assert_allclose(shuffled[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+@settings(max_examples=20, deadline=None)
+@given(examples=studies(), more=st.integers(1, 5))
+def test_padding_changes_nothing(observe, examples, more):
+    """The same windows with more padding, filled with large numbers that would show if they took part."""
+    length = len(examples[0].ids)
+    stretched = [
+        reference.Example(
+            np.pad(e.attention, ((0, 0), (0, 0), (0, more), (0, more))) + _only_rows(e.attention, e.size, more),
+            np.pad(e.output, ((0, 0), (0, 0), (0, more), (0, 0)), constant_values=99),
+            e.ids + [0] * more,
+            e.sentence + [-1] * more,
+            e.kind + [5] * more,
+            e.special + [False] * more,
+            e.size,
+        )
+        for e in examples
+    ]
+    plain = states_of(examples, Options(length=length), observe)
+    padded = states_of(stretched, Options(length=length + more), observe)
+    for name, expected in plain.items():
+        found = padded[name]
+        if expected.ndim == 4:
+            assert not found[..., length:, :].any(), name
+            assert not found[..., length:].any(), name
+            found = found[..., :length, :length]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+def _only_rows(attention: np.ndarray, size: int, more: int) -> np.ndarray:
+    """Attention that padding pays: nobody's business."""
+    layers, heads, length, _ = attention.shape
+    extra = np.zeros((layers, heads, length + more, length + more), dtype=np.float32)
+    extra[..., size:, :size] = 0.5
+    return extra
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+def test_realistic_sizes_equal_the_reference(observe):
+    """64 tokens, 16 wide, attention by softmax; Z on a grid so that C has no rounding."""
+    random = np.random.default_rng(7)
+    examples = []
+    for number in range(3):
+        scores = random.normal(size=(2, 3, 64, 64)) * 2
+        attention = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+        ids = [1000 + number, *random.integers(0, 30, 63).tolist()]
+        examples.append(
+            reference.Example(
+                attention.astype(np.float32),
+                random.integers(-4, 12, (2, 3, 64, 16)).astype(np.float32) / 16,
+                ids,
+                [-1, *np.sort(random.integers(0, 4, 63)).tolist()],
+                [0, *random.integers(1, 6, 63).tolist()],
+                [True, *([False] * 63)],
+                64,
+            )
+        )
+    options = Options(length=64)
+    assert_equal_to_reference(states_of(examples, options, observe, 2), examples, options)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+def test_a_head_without_positive_similarity_has_no_high_pairs_and_still_counts_its_window(observe):
+    """Three tokens on a line through 0 in turn: every product is negative or 0, so m <= 0."""
+    output = np.array([[[[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]]], dtype=np.float32)
+    attention = np.full((1, 1, 3, 3), 1 / 3, dtype=np.float32)
+    example = reference.Example(attention, output, [1, 2, 3], [0, 0, 0], [0, 5, 5], [False] * 3, 3)
+    states = states_of([example], Options(length=3), observe)
+    row = heads_table(states, [0]).iloc[0]
+    assert (row.windows, row.pairs) == (1, 0)
+    assert np.isnan(row.repeat_probability)
+    assert np.isnan(row.block_contrast)
+    assert not states["similarity_histogram"].any()
+    assert states["unique_focal_histogram"].tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [(1, 0, 2, 1), (1, 0)], ids=["one element", "the whole head"])
+def test_an_output_that_is_not_a_number_is_refused_by_layer_and_head(observe, poison, place):
+    output = np.ones((2, 2, 4, 3), dtype=np.float32)
+    output[place] = poison
+    attention = np.full((2, 2, 4, 4), 0.25, dtype=np.float32)
+    example = reference.Example(attention, output, [1, 2, 3, 4], [0] * 4, [0, 5, 5, 5], [False] * 4, 4)
+    with pytest.raises(HeadscopeError, match="Layer 1, head 0 puts out NaN"):
+        states_of([example], Options(length=4), observe)
