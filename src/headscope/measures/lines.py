@@ -1,4 +1,4 @@
-"""Attention lines (Figs. 3 and 4): columns that draw much attention, the kinds of their tokens, attention without them."""
+"""Attention lines (Figs. 3 and 4): columns that draw much attention, their kinds of token, attention without them."""
 
 from collections.abc import Mapping
 
