@@ -1,16 +1,18 @@
 """A and Z of every head of every layer, while the model runs.
 
-The road: a function registered with transformers' attention interface calls the model's own eager attention and hands
-what it returns to a recorder that travels with the call. Families outside the interface are hooked (`families`).
-Layers are numbered by the order in which they are called; nothing relies on `module.layer_idx`.
+The road: a function registered with transformers' attention interface calls the model's own eager attention and
+hands what it returns to a recorder that travels with the call. Families outside the interface are hooked
+(`families`). Layers are numbered by the order in which they are called; nothing relies on `module.layer_idx`.
+An encoder-decoder has three stacks of layers, of which one is captured: `encoder`, `decoder` or `cross`.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +20,12 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from headscope.errors import HeadscopeError
-from headscope.families import HOOKED, Hooked
+from headscope.families import HOOKED
+from headscope.families.hooked import Hooked, split_heads
 
 NAME = "headscope"
+STACKS = ("encoder", "decoder", "cross")
+"""Of an encoder-decoder: self attention of either, and the decoder's attention to the encoder."""
 
 Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d)."""
@@ -30,21 +35,35 @@ class _Enough(Exception):
     """Ends the forward pass: the last layer wanted has reported."""
 
 
-class Recorder:
-    """Numbers the layers of one forward pass as they report, hands them on, and ends the pass after layer `last`."""
+class Call(NamedTuple):
+    """The shape of one attention call."""
 
-    def __init__(self, receive: Receive, last: int | None = None) -> None:
+    queries: int
+    keys: int
+    heads: int
+    head_width: int
+
+
+class Recorder:
+    """Counts the attention calls of a forward pass, hands on those that are layers, ends the pass after `last`.
+
+    layers: the number of a call -> the number of its layer; None where every call is one.
+    """
+
+    def __init__(self, receive: Receive, layers: Mapping[int, int] | None = None, last: int | None = None) -> None:
         self._receive = receive
+        self._layers = layers
         self._last = last
-        self.layers = 0
+        self._calls = 0
 
     def record(self, attention: Tensor, output: Tensor) -> None:
         """attention: (B, H, S, S); output: (B, H, S, d)."""
-        layer = self.layers
-        self.layers += 1
-        self._receive(layer, attention, output)
-        if layer == self._last:
-            raise _Enough
+        layer = self._calls if self._layers is None else self._layers.get(self._calls)
+        self._calls += 1
+        if layer is not None:
+            self._receive(layer, attention, output)
+            if layer == self._last:
+                raise _Enough
 
 
 def attention_function(
@@ -70,65 +89,171 @@ AttentionMaskInterface.register(NAME, eager_mask)
 class Capture:
     """Runs a network and reports A and Z of every layer.
 
-    Making one runs a few tokens through the whole network. This settles the route, counts layers and heads, and
-    proves that every layer reports: a model that can't be captured rightly is refused here.
+    Making one runs a few tokens through the whole network. This settles the route, counts layers and heads,
+    and proves that every layer reports: a model that can't be captured rightly is refused here.
+
+    stack: for encoder-decoders, one of STACKS; none means `encoder`. The decoder reads the same window as the
+    encoder, so that in `cross` row i is token i in the decoder and column j token j in the encoder.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, stack: str | None = None) -> None:
+        if network.training:
+            raise HeadscopeError(
+                "The network is in training mode, where dropout changes its heads; call network.eval()."
+            )
         self._network = network
-        self._hooked: Hooked | None = None
-        heads = self._probe()
-        family = network.config.model_type
-        if not heads and family in HOOKED:
-            self._hooked = HOOKED[family]
-            heads = self._probe()
-        name = f"The model {type(network).__name__} (family {family})"
-        expected = _expected_layers(network)
-        if not heads:
+        self._name = f"The model {type(network).__name__} (family {network.config.model_type})"
+        self._two_stacks = "decoder_input_ids" in inspect.signature(network.forward).parameters
+        self._reads_text = network.main_input_name == "input_ids"
+        self.stack = self._chosen_stack(stack)
+        self._hooked, calls = self._find_route()
+        mine = [number for number, call in enumerate(calls) if self._stack_of(call) == self.stack]
+        self._layer_of = {number: layer for layer, number in enumerate(mine)}
+        found = {(calls[number].heads, calls[number].head_width) for number in mine}
+        expected = self._expected_layers()
+        if len(mine) != expected:
             raise HeadscopeError(
-                f"{name} does not use transformers' attention interface and headscope has no hooks for it, "
-                "so its heads can't be captured."
+                f"{self._name} has {expected or 'an unknown number of'} layers but {len(mine)} reported their "
+                "heads; headscope can't capture it rightly."
             )
-        if len(heads) != expected:
+        if len(found) > 1:
             raise HeadscopeError(
-                f"{name} has {expected} layers but {len(heads)} reported their heads; "
-                "headscope can't capture it rightly."
+                f"{self._name} has layers with different numbers of heads, which headscope can't tabulate."
             )
-        if len(set(heads)) > 1:
-            raise HeadscopeError(f"{name} has layers with different numbers of heads, which headscope can't tabulate.")
-        self.layers = len(heads)
-        self.heads, self.head_width = heads[0]
+        self.layers = len(mine)
+        self.heads, self.head_width = found.pop()
 
     @property
     def route(self) -> str:
         """How A and Z are had: the attention interface, or hooks."""
         return "hooks" if self._hooked else "interface"
 
-    def run(self, ids: Tensor, mask: Tensor, receive: Receive, last: int | None = None) -> None:
-        """One forward pass over ids and mask, (B, S); the model is stopped after layer `last`."""
-        self._pass(ids, mask, Recorder(receive, last))
+    @property
+    def hooked(self) -> Hooked | None:
+        return self._hooked
 
-    def _probe(self) -> list[tuple[int, int]]:
-        """Heads and head width of every layer that reports."""
-        found: list[tuple[int, int]] = []
-        device = next(self._network.parameters()).device
-        ids = torch.zeros(1, 8, dtype=torch.long, device=device)
-        self.run(ids, torch.ones_like(ids), lambda layer, A, Z: found.append((Z.shape[1], Z.shape[3])))
+    def run(self, inputs: Tensor, mask: Tensor | None, receive: Receive, last: int | None = None) -> None:
+        """One forward pass; the model is stopped after layer `last`.
+
+        inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values.
+        """
+        self._pass(self.arguments(inputs, mask), Recorder(receive, self._layer_of, last))
+
+    def arguments(self, inputs: Tensor, mask: Tensor | None) -> dict[str, Any]:
+        """What the network is called with."""
+        arguments: dict[str, Any] = {self._network.main_input_name: inputs}
+        if mask is not None:
+            arguments["attention_mask"] = mask
+        if self._two_stacks:
+            arguments["decoder_input_ids"] = inputs if self._reads_text else _no_tokens(inputs)
+            if mask is not None:
+                arguments["decoder_attention_mask"] = mask
+        if getattr(self._network.config.get_text_config(), "use_cache", None) is not None:
+            arguments["use_cache"] = False
+        return arguments
+
+    def _chosen_stack(self, stack: str | None) -> str | None:
+        if not self._two_stacks:
+            if stack is not None:
+                raise HeadscopeError(f"--stack {stack} is for encoder-decoders; {self._name} has one stack of layers.")
+            return None
+        if stack is not None and stack not in STACKS:
+            raise HeadscopeError(f"--stack is {stack!r}; it must be {', '.join(STACKS[:-1])} or {STACKS[-1]}.")
+        if stack not in (None, "encoder") and not self._reads_text:
+            raise HeadscopeError(
+                f"{self._name} does not read text, so only its encoder can be measured; use --stack encoder."
+            )
+        return stack or "encoder"
+
+    def _find_route(self) -> tuple[Hooked | None, list[Call]]:
+        hooked = HOOKED.get(self._network.config.model_type)
+        reason = "it does not use transformers' attention interface and headscope has no hooks for it"
+        for route in (None, hooked) if hooked else (None,):
+            self._hooked = route
+            try:
+                calls = self._probe()
+            except HeadscopeError:
+                raise
+            except Exception as problem:
+                reason = f"running it failed with {type(problem).__name__}: {problem}"
+                continue
+            if calls:
+                return route, calls
+        raise HeadscopeError(f"The heads of {self._name[0].lower()}{self._name[1:]} can't be captured: {reason}.")
+
+    def _probe(self) -> list[Call]:
+        """Every attention call of a forward pass, in order."""
+        found: list[Call] = []
+
+        def note(layer: int, attention: Tensor, output: Tensor) -> None:
+            found.append(Call(attention.shape[2], attention.shape[3], output.shape[1], output.shape[3]))
+
+        inputs = _probe_inputs(self._network)
+        arguments = self.arguments(inputs, torch.ones_like(inputs) if self._reads_text else None)
+        for name in {"decoder_input_ids", "decoder_attention_mask"} & set(arguments):
+            arguments[name] = arguments[name][:, :_DECODER_PROBE]
+        self._pass(arguments, Recorder(note))
         return found
 
-    def _pass(self, ids: Tensor, mask: Tensor, recorder: Recorder) -> None:
-        inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
-        if getattr(self._network.config, "use_cache", None) is not None:
-            inputs["use_cache"] = False
+    def _stack_of(self, call: Call) -> str | None:
+        """The stack of a call of the probe, told by its lengths."""
+        if not self._two_stacks:
+            return None
+        if call.queries != call.keys:
+            return "cross"
+        return "decoder" if call.queries == _DECODER_PROBE else "encoder"
+
+    def _expected_layers(self) -> int | None:
+        """Layers there should be, from the network's build and not from what reported."""
+        if self.stack is None:
+            return getattr(self._network.config.get_text_config(), "num_hidden_layers", None)
+        part = self._network.get_encoder() if self.stack == "encoder" else self._network.get_decoder()
+        lists = (module for module in part.modules() if isinstance(module, nn.ModuleList))
+        outermost = next(lists, None)
+        return len(outermost) if outermost is not None else None
+
+    def _pass(self, arguments: dict[str, Any], recorder: Recorder) -> None:
         with torch.inference_mode(), ExitStack() as stack:
             if self._hooked:
+                stack.enter_context(attention_implementation(self._network, "eager"))
                 stack.enter_context(_hooks(self._network, self._hooked, recorder))
-                inputs["output_attentions"] = True
+                arguments = arguments | {"output_attentions": True}
             else:
-                stack.enter_context(_interface(self._network))
-                inputs["headscope_recorder"] = recorder
+                stack.enter_context(attention_implementation(self._network, NAME))
+                arguments = arguments | {"headscope_recorder": recorder}
             stack.enter_context(suppress(_Enough))
-            self._network(**inputs)
+            self._network(**arguments)
+
+
+_TEXT_PROBE, _DECODER_PROBE = 8, 5
+"""Tokens of the probe; two numbers, so that encoder, decoder and cross attention can be told apart."""
+
+
+def _probe_inputs(network: Any) -> Tensor:
+    weights = next(network.parameters())
+    config, name = network.config, network.main_input_name
+    if name == "input_ids":
+        return torch.zeros(1, _TEXT_PROBE, dtype=torch.long, device=weights.device)
+    if name == "pixel_values":
+        height, width = image_size(config)
+        return torch.zeros(1, config.num_channels, height, width, dtype=weights.dtype, device=weights.device)
+    if name == "input_features" and hasattr(config, "num_mel_bins"):
+        frames = 2 * config.max_source_positions
+        return torch.zeros(1, config.num_mel_bins, frames, dtype=weights.dtype, device=weights.device)
+    raise HeadscopeError(
+        f"The model {type(network).__name__} (family {config.model_type}) takes {name}, which headscope can't give; "
+        "it measures models that take texts or images."
+    )
+
+
+def image_size(config: Any) -> tuple[int, int]:
+    """Height and width of the images that a vision model takes."""
+    size = config.image_size
+    return (size, size) if isinstance(size, int) else tuple(size)
+
+
+def _no_tokens(inputs: Tensor) -> Tensor:
+    return torch.zeros(len(inputs), _DECODER_PROBE, dtype=torch.long, device=inputs.device)
 
 
 def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -136,29 +261,21 @@ def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
         found = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
         if found is not None:
             return found  # type: ignore[no-any-return]
-    raise HeadscopeError(
-        f"{type(module).__name__} has no eager attention of its own beside it, so its heads can't be captured."
-    )
-
-
-def _expected_layers(network: Any) -> int:
-    config = network.config.get_text_config()
-    layers: int = config.num_hidden_layers
-    return layers
+    raise HeadscopeError(f"{type(module).__name__} has no eager attention beside it, so its heads can't be captured.")
 
 
 @contextmanager
-def _interface(network: Any) -> Iterator[None]:
-    """Parts of a network may keep configurations of their own (T5's encoder and decoder do): set and restore all."""
+def attention_implementation(network: Any, name: str) -> Iterator[None]:
+    """Parts of a network may keep configurations of their own, as T5's do: set and restore all."""
     parts = [module.config for module in network.modules() if isinstance(module, PreTrainedModel)]
     before = [config._attn_implementation for config in parts]
     for config in parts:
-        config._attn_implementation = NAME
+        config._attn_implementation = name
     try:
         yield
     finally:
-        for config, name in zip(parts, before, strict=True):
-            config._attn_implementation = name
+        for config, old in zip(parts, before, strict=True):
+            config._attn_implementation = old
 
 
 @contextmanager
@@ -169,15 +286,16 @@ def _hooks(network: Any, hooked: Hooked, recorder: Recorder) -> Iterator[None]:
         joined[module] = inputs[0]
 
     def report(module: nn.Module, inputs: Any, returned: tuple[Tensor, ...]) -> None:
-        attention = returned[hooked.weights]
-        heads = attention.shape[1]
-        output = joined.pop(module.get_submodule(hooked.projection))
-        recorder.record(attention, output.unflatten(-1, (heads, -1)).transpose(1, 2))
+        attention = returned[1]
+        projection = hooked.projection and module.get_submodule(hooked.projection)
+        output = joined.pop(projection) if projection else returned[0]
+        recorder.record(attention, split_heads(output, attention.shape[1]))
 
     handles = []
     for module in network.modules():
         if type(module).__name__ == hooked.attention:
-            handles.append(module.get_submodule(hooked.projection).register_forward_pre_hook(keep_output))
+            if hooked.projection:
+                handles.append(module.get_submodule(hooked.projection).register_forward_pre_hook(keep_output))
             handles.append(module.register_forward_hook(report))
     try:
         yield

@@ -1,5 +1,14 @@
 """MPNet: attention with a relative position bias, written out inside the module."""
 
-from headscope.families.hooked import Hooked
+from typing import Any
 
-HOOKED = Hooked(attention="MPNetSelfAttention", projection="o")
+from torch import Tensor
+
+from headscope.families.hooked import Hooked, split_heads
+
+
+def _values(module: Any, hidden: Tensor) -> Tensor:
+    return split_heads(module.v(hidden), module.num_attention_heads)
+
+
+HOOKED = Hooked(attention="MPNetSelfAttention", projection="o", values=_values)

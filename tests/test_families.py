@@ -1,0 +1,219 @@
+"""Every family: A and Z as captured equal what a second, eager copy of the model computes by itself."""
+
+import re
+from functools import cache
+
+import pytest
+import torch
+import transformers
+
+from headscope import HeadscopeError
+from headscope.capture import Capture
+from headscope.families import HOOKED
+from headscope.families.small import FAMILIES, VOCABULARY, Family, small_network
+
+PROJECTIONS = {
+    "BERT": r"attention\.output\.dense",
+    "RoBERTa": r"attention\.output\.dense",
+    "XLM-RoBERTa": r"attention\.output\.dense",
+    "DistilBERT": r"out_lin",
+    "ELECTRA": r"attention\.output\.dense",
+    "ALBERT": r"attention\.dense",
+    "ModernBERT": r"attn\.Wo",
+    "MPNet": r"attn\.o",
+    "DeBERTa-v2": r"attention\.output\.dense",
+    "GPT-2": r"attn\.c_proj",
+    "GPT-NeoX": r"attention\.dense",
+    "BLOOM": r"attention\.dense",
+    "MPT": r"attn\.out_proj",
+    "Falcon": r"attention\.dense",
+    "Phi": r"self_attn\.dense",
+    "ViT": r"o_proj",
+    "DINOv2": r"o_proj",
+}
+OTHERWISE = {
+    None: r"(self_attn|attn)\.(o_proj|out_proj)",
+    "encoder": r"encoder.*(self_attn\.out_proj|SelfAttention\.o)",
+    "decoder": r"decoder.*(self_attn\.out_proj|SelfAttention\.o)",
+    "cross": r"decoder.*(encoder_attn\.out_proj|EncDecAttention\.o)",
+}
+"""The output projections by name: what enters them is Z, joined."""
+LENGTH, SIZES = 12, (12, 9)
+BY_NAME = {family.name: family for family in FAMILIES}
+CASES = [
+    pytest.param(family, stack, id=f"{family.name} {stack or ''}".strip())
+    for family in FAMILIES
+    for stack in family.stacks
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Networks this small only lose by sharing work among threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@cache
+def network_of(name: str):
+    return small_network(BY_NAME[name])
+
+
+def inputs_for(family: Family, network):
+    """Inputs and mask; the second text is padded."""
+    generator = torch.Generator().manual_seed(1)
+    if family.kind == "vision":
+        size = network.config.image_size
+        return torch.randn(2, 3, size, size, generator=generator), None
+    if family.kind == "sound":
+        return torch.randn(2, 8, 24, generator=generator), None
+    ids = torch.randint(5, VOCABULARY, (2, LENGTH), generator=generator)
+    return ids, (torch.arange(LENGTH) < torch.tensor(SIZES)[:, None]).long()
+
+
+def captured(network, stack, inputs, mask):
+    layers = []
+    Capture(network, stack).run(inputs, mask, lambda layer, A, Z: layers.append((layer, A.clone(), Z.clone())))
+    assert [layer for layer, _, _ in layers] == list(range(len(layers)))
+    return [(A, Z) for _, A, Z in layers]
+
+
+def independent(family: Family, network, stack, inputs, mask):
+    """A from `output_attentions`, Z from a hook on the output projection, of another model of equal weights."""
+    eager = transformers.AutoModel.from_config(network.config, attn_implementation="eager").eval()
+    eager.load_state_dict(network.state_dict())
+    joined = []
+    pattern = re.compile("(^|.*[._])" + (PROJECTIONS.get(family.name) or OTHERWISE[stack]))
+    names = [name for name, _ in eager.named_modules() if pattern.fullmatch(name)]
+    for name in names:
+        eager.get_submodule(name).register_forward_pre_hook(lambda _, given: joined.append(given[0].clone()))
+    arguments = {eager.main_input_name: inputs, "output_attentions": True}
+    if mask is not None:
+        arguments["attention_mask"] = mask
+    if family.kind in ("encoder-decoder", "sound"):
+        arguments["decoder_input_ids"] = inputs if mask is not None else torch.zeros(2, 3, dtype=torch.long)
+        arguments["decoder_attention_mask"] = mask
+    with torch.no_grad():
+        returned = eager(**arguments)
+    field = {None: "attentions", "cross": "cross_attentions"}.get(stack, f"{stack}_attentions")
+    return returned[field], joined
+
+
+@pytest.mark.parametrize(("family", "stack"), CASES)
+def test_capture_equals_an_independent_computation(family, stack):
+    network = network_of(family.name)
+    inputs, mask = inputs_for(family, network)
+    layers = captured(network, stack, inputs, mask)
+    attentions, joined = independent(family, network, stack, inputs, mask)
+    assert len(layers) == len(attentions) == len(joined) == (2 if stack in ("decoder", "cross") else 3)
+    for (A, Z), attention, output in zip(layers, attentions, joined, strict=True):
+        assert torch.equal(A, attention)
+        Z = Z.transpose(1, 2).flatten(2)
+        assert (Z - output).abs().max() <= 1e-5 * output.abs().max()
+        assert Z.abs().max() > 0
+
+
+@pytest.mark.parametrize(
+    ("family", "stack"), [case for case in CASES if case.values[0].kind not in ("vision", "sound")]
+)
+def test_padding_and_the_future_get_no_attention(family, stack):
+    network = network_of(family.name)
+    causal = family.kind == "decoder" or stack == "decoder"
+    for A, _ in captured(network, stack, *inputs_for(family, network)):
+        assert (A[1, :, : SIZES[1], SIZES[1] :] == 0).all()
+        assert bool((A[0].triu(1) == 0).all()) == causal
+        sums = A[1, :, : SIZES[1]].sum(-1)
+        if family.name == "GPT-OSS":
+            assert (sums < 1.000001).all()
+            assert sums.mean() < 0.99
+        else:
+            assert torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("ModernBERT", ["global", "local", "global"]),
+        ("Mistral", ["local", "local", "local"]),
+        ("Gemma 2", ["local", "global", "local"]),
+        ("Gemma 3", ["local", "global", "local"]),
+        ("GPT-OSS", ["local", "global", "local"]),
+    ],
+)
+def test_sliding_windows_are_respected(name, kinds):
+    network = network_of(name)
+    layers = captured(network, None, *inputs_for(BY_NAME[name], network))
+    furthest = [int((A[0] > 0).any(0).nonzero().diff(dim=-1).abs().max()) for A, _ in layers]
+    assert [distance < LENGTH - 1 for distance in furthest] == [kind == "local" for kind in kinds]
+
+
+def test_heads_are_query_heads_under_grouped_keys():
+    network = network_of("Llama")
+    assert network.config.num_key_value_heads == 2
+    assert Capture(network).heads == network.config.num_attention_heads == 4
+
+
+@pytest.mark.parametrize("name", ["MPNet", "DeBERTa-v2", "GPT-J", "BLOOM", "MPT", "Falcon"])
+def test_hooked_outputs_are_attention_times_values(name):
+    family = BY_NAME[name]
+    network = small_network(family)
+    hooked = HOOKED[network.config.model_type]
+    values = []
+    for module in network.modules():
+        if type(module).__name__ == hooked.attention:
+            module.register_forward_pre_hook(
+                lambda module, given, named: values.append(
+                    hooked.values(module, given[0] if given else named["hidden_states"])
+                ),
+                with_kwargs=True,
+            )
+    inputs, mask = inputs_for(family, network)
+    layers = captured(network, None, inputs, mask)
+    for (A, Z), V in zip(layers, values[-len(layers) :], strict=True):
+        assert torch.allclose(A @ V, Z, atol=1e-5 * float(Z.abs().max()), rtol=0)
+
+
+def test_head_width_comes_from_what_was_captured():
+    network = network_of("Qwen3")
+    assert Capture(network).head_width == 16 != network.config.hidden_size // 4
+
+
+def test_the_network_is_left_as_it_was():
+    network = network_of("T5")
+    before = [network.config._attn_implementation, network.encoder.config._attn_implementation]
+    Capture(network, "cross")
+    assert [network.config._attn_implementation, network.encoder.config._attn_implementation] == before
+
+
+def test_a_family_that_can_not_be_captured_is_refused_by_name():
+    config = transformers.XLNetConfig(d_model=32, n_layer=2, n_head=4, d_inner=48, vocab_size=100)
+    with pytest.raises(HeadscopeError, match=r"XLNetModel \(family xlnet\) can't be captured: it does not use"):
+        Capture(transformers.AutoModel.from_config(config).eval())
+
+
+def test_a_layer_without_heads_is_noticed():
+    config = transformers.BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
+    network = transformers.AutoModel.from_config(config).eval()
+    config.num_hidden_layers = 3
+    with pytest.raises(HeadscopeError, match="has 3 layers but 2 reported"):
+        Capture(network)
+
+
+def test_a_network_in_training_mode_is_refused():
+    with pytest.raises(HeadscopeError, match=r"network\.eval\(\)"):
+        Capture(small_network(FAMILIES[0]).train())
+
+
+@pytest.mark.parametrize(
+    ("name", "stack", "message"),
+    [
+        ("BERT", "decoder", "--stack decoder is for encoder-decoders"),
+        ("T5", "middle", "--stack is 'middle'; it must be encoder, decoder or cross"),
+        ("Whisper", "cross", "only its encoder can be measured"),
+    ],
+)
+def test_stacks_that_are_not_there_are_refused(name, stack, message):
+    with pytest.raises(HeadscopeError, match=message):
+        Capture(network_of(name), stack)
