@@ -1,0 +1,62 @@
+"""Models to test on: the built-in one, a tiny one with random weights, and real ones where they are at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import headscope
+from headscope.models import Model
+
+SHARED = Path(__file__).parents[2] / "shared"
+GTE_SMALL = SHARED / "models" / "gte-small"
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Model:
+    return headscope.load("minilm", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def sample() -> list[str]:
+    return [text.text for text in headscope.sample_texts()]
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory, sample: list[str]) -> Path:
+    """A BERT of 3 layers x 4 heads with random weights, and a WordPiece tokenizer trained on the sample texts."""
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    folder.mkdir()
+    words = BertWordPieceTokenizer()
+    words.train_from_iterator(sample, vocab_size=600, show_progress=False)
+    words.save(str(folder / "tokenizer.json"))
+    BertTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=600,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=96,
+        initializer_range=0.6,
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> Model:
+    return headscope.load(str(tiny_folder), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def gte_small() -> Model:
+    if not GTE_SMALL.is_dir():
+        pytest.skip("gte-small is not beside the project (../shared/models/gte-small)")
+    return headscope.load(str(GTE_SMALL), device="cpu")
