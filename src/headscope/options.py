@@ -12,6 +12,7 @@ Windows = Literal["all", "first"]
 Short = Literal["drop", "pad"]
 Special = Literal["keep", "drop"]
 Dtype = Literal["float32", "float16", "bfloat16"]
+Stack = Literal["encoder", "decoder", "cross"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Options:
     layers: tuple[int, ...] | None = None
     batch_size: int = 8
     seed: int = 0
+    stack: Stack | None = None
 
     def __post_init__(self) -> None:
         _at_least("length", self.length, 3)
@@ -45,8 +47,9 @@ class Options:
             ("windows", self.windows, Windows),
             ("short", self.short, Short),
             ("special", self.special, Special),
+            ("stack", self.stack, Stack),
         ):
-            if value not in get_args(kinds):
+            if value is not None and value not in get_args(kinds):
                 raise HeadscopeError(f"--{name} is {value!r}; it must be {' or '.join(get_args(kinds))}.")
         if self.layers is not None and not self.layers:
             raise HeadscopeError("--layers names no layer; give for example 0-5 or 3,7,11.")

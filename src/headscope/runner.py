@@ -95,7 +95,7 @@ class _Run:
         self._read_all = threading.Event()
         model.check_length(options.length)
         self._cutter = Cutter(model.tokenizer, options)
-        self._capture = Capture(model.network)
+        self._capture = Capture(model.network, options.stack)
         self._layers = chosen_layers(self._capture, options)
 
     def run(self, overwrite: bool) -> results.Study:
@@ -225,6 +225,7 @@ class _Run:
                 "heads": self._capture.heads,
                 "head_width": self._capture.head_width,
                 "captured_by": self._capture.route,
+                "stack": self._capture.stack,
             },
             "texts": {
                 "name": self._texts.name,

@@ -63,7 +63,7 @@ class ShardRunner:
 
     def __init__(self, model: Model, options: Options, capture: Capture | None = None) -> None:
         self._device = model.device
-        self._capture = capture or Capture(model.network)
+        self._capture = capture or Capture(model.network, options.stack)
         self._options = options
         self._layers = chosen_layers(self._capture, options)
         self.batch_size = options.batch_size

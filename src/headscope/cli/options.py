@@ -19,3 +19,7 @@ SPECIAL = Annotated[str, typer.Option(help="keep: special tokens take part in pa
 LAYERS = Annotated[
     str | None, typer.Option(help="Layers to measure, for example 0-5 or 3,7,11; the model stops after the last.")
 ]
+STACK = Annotated[
+    str | None,
+    typer.Option(help="Of an encoder-decoder: encoder (default), decoder, or cross.", metavar="NAME", show_default=False),
+]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, THRESHOLD
+from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
 
 if TYPE_CHECKING:
     from headscope.results import Study
@@ -40,6 +40,7 @@ def command(
     special: SPECIAL = "keep",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     layers: LAYERS = None,
+    stack: STACK = None,
     example: Annotated[
         int, typer.Option(help="The window that is kept for figures that show one text.", metavar="N")
     ] = 0,
@@ -68,6 +69,7 @@ def command(
         layers=parse_layers(layers) if layers is not None else None,
         batch_size=batch_size,
         seed=seed,
+        stack=stack,  # type: ignore[arg-type]
     )
     source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
 
