@@ -1,0 +1,87 @@
+"""Which layers and heads a figure shows when nothing is asked for: those of the paper, scaled to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.results import Study
+
+PAPER_LAYERS = (1, 6, 10, 11)
+EARLY_MIDDLE_LAST = (1, 6, 11)
+LAST = (11,)
+PAPER_DEPTH = 12
+FEW_PAIRS = 10
+"""High pairs a window: a head with fewer says little about where pairs lie."""
+
+
+def layers_of(study: Study, layers: Sequence[int] | None, paper: Sequence[int]) -> list[int]:
+    """The layers asked for, or the paper's at the same depth of this model, as far as they were measured."""
+    measured: list[int] = study.manifest["layers"]
+    if layers is not None:
+        for layer in layers:
+            if layer not in measured:
+                raise HeadscopeError(
+                    f"Layer {layer} was not measured in {study.folder}; there are layers {_listed(measured)}."
+                )
+        return list(layers)
+    deepest = study.manifest["model"]["layers"] - 1
+    wanted = [scaled(layer, deepest) for layer in paper]
+    return sorted({min(measured, key=lambda layer, goal=goal: (abs(layer - goal), layer)) for goal in wanted})
+
+
+def scaled(layer: int, deepest: int) -> int:
+    """A layer of the paper's twelve -> the layer at the same depth; halves go down.
+
+    >>> [scaled(layer, 5) for layer in (1, 6, 10, 11)]
+    [0, 3, 4, 5]
+    """
+    return (2 * layer * deepest + PAPER_DEPTH - 2) // (2 * (PAPER_DEPTH - 1))
+
+
+def place_of(study: Study, layer: int) -> int:
+    """Where a layer stands in the arrays."""
+    place: int = study.manifest["layers"].index(layer)
+    return place
+
+
+def heads_of(study: Study, heads: Sequence[int] | None, default: Sequence[int]) -> list[int]:
+    """The heads asked for, or the default ones."""
+    count: int = study.manifest["model"]["heads"]
+    for head in heads or ():
+        if not 0 <= head < count:
+            raise HeadscopeError(f"There is no head {head} in {study.folder}; heads are numbered 0 to {count - 1}.")
+    return list(default if heads is None else heads)
+
+
+def all_heads(study: Study) -> range:
+    return range(study.manifest["model"]["heads"])
+
+
+def nearest_and_farthest(study: Study, layers: Sequence[int] | None = None) -> list[tuple[int, int]]:
+    """(layer, head) of the smallest and of the largest mean distance; one where there is but one head with pairs."""
+    table = study.heads if layers is None else study.heads[study.heads.layer.isin(layers)]
+    with_pairs = table.dropna(subset="mean_distance")
+    enough = with_pairs[with_pairs.pairs_per_window >= FEW_PAIRS]
+    table = with_pairs if enough.empty else enough
+    if table.empty:
+        return []
+    ends = [table.loc[table.mean_distance.idxmin()], table.loc[table.mean_distance.idxmax()]]
+    return list(dict.fromkeys((int(row["layer"]), int(row["head"])) for row in ends))
+
+
+def row_of(study: Study, layer: int, head: int) -> pd.Series:
+    """The row of the table `heads` of one head."""
+    table = study.heads
+    return table[(table.layer == layer) & (table["head"] == head)].iloc[0]
+
+
+def _listed(layers: Sequence[int]) -> str:
+    if len(layers) > 2 and layers[-1] - layers[0] == len(layers) - 1:
+        return f"{layers[0]}-{layers[-1]}"
+    return ", ".join(map(str, layers))

@@ -1,0 +1,54 @@
+"""Fig. 3: summed attention of a layer, without its lines, and without its diagonals too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.figures import choices, style
+from headscope.figures.fig02 import mean_attention
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.results import Study
+
+TITLE = "Summed attention without its lines and diagonals"
+CAPTION = (
+    "Attention of all heads of a layer, averaged over windows and summed over heads: row i attends to column j. Left: all "
+    "of it. Middle: each window's lines, the columns that draw more than the line threshold of the most attended one, set "
+    "to 0 before summing. Right: the diagonal and its two neighbours set to 0 as well. What is left on the right is "
+    "attention that goes neither to separators nor to neighbours. Each map has its own scale, so compare the numbers "
+    "beside the bars, not the shades."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
+    """Layers: by default the last one."""
+    chosen = choices.layers_of(study, layers, choices.LAST)
+    figure = style.new_figure(study, 2.35 * len(chosen) + 0.15)
+    grid = figure.subplots(len(chosen), 3, squeeze=False)
+    for row, layer in zip(grid, chosen, strict=True):
+        whole = mean_attention(study, layer).sum(0)
+        without = mean_attention(study, layer, "attention_sum_without_lines").sum(0)
+        for axes, matrix, name in zip(
+            row,
+            (whole, without, without_diagonals(without)),
+            (f"Layer {layer}, sum of heads", "lines set to 0", "lines and diagonals set to 0"),
+            strict=True,
+        ):
+            style.heat_map(axes, matrix, "mean attention, √ scale" if axes is row[-1] else "")
+            style.title(axes, name)
+            axes.set_xlabel("key j")
+        row[0].set_ylabel("query i")
+    return figure
+
+
+def without_diagonals(matrix: NDArray[Any]) -> NDArray[Any]:
+    """(S, S), 0 where |i - j| <= 1."""
+    place = np.arange(len(matrix))
+    return np.where(np.abs(place[:, None] - place) <= 1, 0, matrix)

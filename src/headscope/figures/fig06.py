@@ -1,0 +1,48 @@
+"""Fig. 6: how often the two tokens of a high pair are equal; a: all high pairs, b: those within one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headscope.figures import choices, style
+from headscope.figures.rows import draw_rows, figure_height, legend
+from headscope.figures.shares import occupied, share_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.results import Study
+
+TITLE = "Repeated tokens among high pairs"
+CAPTION = (
+    "A row for each head: the distribution over windows of the share of high pairs whose two tokens are equal. "
+    "a: of all high pairs; b: of the high pairs within one sentence. Far to the right means that the head pairs a token "
+    "with its own repetitions; the dashed line marks the share that picking pairs at random would give. The thick mark "
+    "and the number are the mean over windows. Windows without high pairs are left out."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+    """Layers: by default the last one. Heads: by default all."""
+    chosen = choices.layers_of(study, layers, choices.LAST)
+    shown = choices.heads_of(study, heads, choices.all_heads(study))
+    figure = style.new_figure(study, figure_height(len(shown), len(chosen)))
+    panels = {
+        layer: (
+            share_rows(study, layer, shown, "repeat_histogram", "repeat_probability", "repeat_chance"),
+            share_rows(study, layer, shown, "repeat_in_sentence_histogram", "repeat_probability_in_sentence"),
+        )
+        for layer in chosen
+    }
+    limit = occupied([rows for pair in panels.values() for rows in pair])
+    grid = figure.subplots(len(chosen), 2, squeeze=False)
+    for line, (layer, pair) in zip(grid, panels.items(), strict=True):
+        for axes, rows, letter, which in zip(line, pair, "ab", ("high pairs", "pairs within a sentence"), strict=True):
+            draw_rows(axes, rows, "windows")
+            axes.set_xlim(0, limit)
+            axes.set_title(f"{letter}   Layer {layer}", loc="left", pad=11)
+            axes.set_xlabel(f"share of {which} with equal tokens")
+    legend(figure, "chance")
+    return figure
