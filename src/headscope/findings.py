@@ -1,72 +1,336 @@
-"""What a study shows, in sentences computed from its numbers."""
+"""What a study shows, in sentences computed from its numbers.
+
+Each finding is a small pure function of the study. It says what the numbers support and changes its words with them;
+it is absent where there is nothing to say.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.chance import attention_chance, distance_chance, kind_chance
+from headscope.figures.choices import nearest_and_farthest, row_of
+from headscope.glossary import Unit
 from headscope.results import Study
+from headscope.windows import SEPARATORS
+from headscope.wording import against_chance, capital, head_name, in_words, percent
 
-PUNCTUATION = ["attention_to_sentence_end", "attention_to_comma", "attention_to_punctuation"]
+PUNCTUATION = ("sentence_end", "comma", "punctuation")
+GAP = (0.1, 0.6)
+"""Where the paper finds few values of N."""
+
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, the number that supports it, and what chance gives (None where chance has no meaning)."""
+    """A sentence, the number that supports it, and what chance gives (None where chance has no meaning).
 
+    what: what `value` is. full: the most it could be, for bars. figure: the one of `figures.FIGURES` that shows it.
+    """
+
+    topic: str
     sentence: str
     value: float
+    what: str
     chance: float | None = None
+    unit: Unit = "share"
+    full: float = 1.0
+    figure: str | None = None
 
 
 def findings(study: Study) -> list[Finding]:
     """The most telling first; those that need high pairs are absent where a model has none."""
-    found = [_separators(study), _sentences(study), _repeats(study), _distance(study)]
-    return [finding for finding in found if finding is not None]
+    return [finding for find in FINDERS if (finding := find(study)) is not None]
 
 
-def _separators(study: Study) -> Finding:
-    shares = study.layers[PUNCTUATION].sum(axis=1)
-    top = shares.idxmax()
-    layer, share, last = study.layers.layer[top], shares[top], shares.iloc[-1]
-    sentence = f"Punctuation draws most attention in layer {layer}: {share:.0%}"
-    if top != shares.index[-1]:
-        sentence += f"; the last layer gives it {last:.0%}"
-    return Finding(sentence + ".", float(share))
+def punctuation(study: Study) -> Finding:
+    return _drawn(study, "Punctuation", PUNCTUATION, "punctuation", figure="4")
 
 
-def _sentences(study: Study) -> Finding | None:
-    layers = study.layers.dropna(subset="same_sentence_probability")
-    if layers.empty:
+def first_token(study: Study) -> Finding:
+    return _drawn(study, "First token", ("first",), "the first token", figure="2")
+
+
+def special_tokens(study: Study) -> Finding | None:
+    """Absent where there are none, or where they draw next to nothing."""
+    if _layers(study, "attention_to_special").max() < 0.05:
         return None
-    row = layers.loc[(layers.same_sentence_probability - layers.same_sentence_chance).idxmax()]
-    return Finding(
-        f"High pairs stay within one sentence most in layer {row.layer:.0f}: {row.same_sentence_probability:.0%}, "
-        f"where chance gives {row.same_sentence_chance:.0%}.",
-        float(row.same_sentence_probability),
-        float(row.same_sentence_chance),
-    )
+    return _drawn(study, "Special tokens", ("special",), "special tokens other than the first", figure="2")
 
 
-def _repeats(study: Study) -> Finding | None:
-    heads = study.heads.dropna(subset="repeat_probability")
-    if heads.empty:
+def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding:
+    """Attention that tokens of some kinds draw: where most, and how much in the last layer."""
+    shares = sum(_layers(study, f"attention_to_{kind}") for kind in kinds)
+    assert isinstance(shares, np.ndarray)
+    chance = kind_chance(study, kinds)
+    numbers, top = study.manifest["layers"], int(shares.argmax())
+    if chance is not None and against_chance(shares[top], chance) != "above":
+        sentence = (
+            f"No layer favours {called}: at most {percent(shares[top])} of attention, in layer {numbers[top]}, "
+            f"goes to what is {percent(chance)} of the tokens."
+        )
+        where, value = f"layer {numbers[top]}", float(shares[top])
+    else:
+        most = around_peak(shares)
+        where, value = in_words([numbers[place] for place in most]), float(shares[most].mean())
+        verb, whose = ("puts", "its") if len(most) == 1 else ("put", "their")
+        sentence = f"{capital(where)} {verb} {percent(value)} of {whose} attention on {called}"
+        sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
+        sentence += f"; the last layer {percent(shares[-1])}." if most[-1] != len(shares) - 1 else "."
+    return Finding(topic, sentence, value, f"attention on {called}, {where}", chance, figure=figure)
+
+
+def lines(study: Study) -> Finding | None:
+    shares = _layers(study, "line_separator_share")
+    if np.isnan(shares).all():
         return None
-    row = heads.loc[heads.repeat_probability.idxmax()]
-    return Finding(
-        f"Layer {row.layer:.0f}, head {row['head']:.0f} pairs equal tokens most: {row.repeat_probability:.0%} of its high pairs, "
-        f"where chance gives {row.repeat_chance:.1%}.",
-        float(row.repeat_probability),
-        float(row.repeat_chance),
-    )
+    chance = kind_chance(study, SEPARATORS)
+    most, least = around_peak(shares), int(np.nanargmin(shares))
+    value, numbers = float(shares[most].mean()), study.manifest["layers"]
+    where = in_words([numbers[place] for place in most])
+    sentence = f"In {where}, {percent(value)} of the attention lines stand on separators"
+    sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
+    sentence += f"; in layer {numbers[least]}, {percent(shares[least])}." if least not in most else "."
+    return Finding("Lines", sentence, value, f"lines on separators, {where}", chance, figure="3")
 
 
-def _distance(study: Study) -> Finding | None:
-    heads = study.heads.dropna(subset="mean_distance")
-    if heads.empty:
+def same_sentence(study: Study) -> Finding | None:
+    shares, chances = _layers(study, "same_sentence_probability"), _layers(study, "same_sentence_chance")
+    if np.isnan(shares).all():
         return None
-    near, far = heads.loc[heads.mean_distance.idxmin()], heads.loc[heads.mean_distance.idxmax()]
-    return Finding(
-        f"The shortest-ranged head is {near['head']:.0f} of layer {near.layer:.0f} (mean distance {near.mean_distance:.0f} "
-        f"tokens), the longest-ranged {far['head']:.0f} of layer {far.layer:.0f} ({far.mean_distance:.0f}).",
-        float(near.mean_distance),
+    top = int(np.nanargmax(shares - chances))
+    value, chance, layer = float(shares[top]), float(chances[top]), study.manifest["layers"][top]
+    above = sum(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True))
+    where, most = (f"in {above} of {len(shares)} layers", "most") if above else ("in no layer", "at most")
+    sentence = (
+        f"High pairs stay within one sentence clearly more often than by chance {where}: "
+        f"{most} in layer {layer}, {percent(value)}, where chance gives {percent(chance)}."
     )
+    return Finding("Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", chance, figure="8")
+
+
+def repeats(study: Study) -> Finding | None:
+    head = _top(study.heads.to_dict("records"), "repeat_probability")
+    if head is None:
+        return None
+    value, chance = float(head["repeat_probability"]), float(head["repeat_chance"])
+    if value >= 2 * chance > 0:
+        sentence = (
+            f"{capital(head_name(head))} pairs equal tokens most: {percent(value)} of its high pairs, "
+            f"{value / chance:.0f} times what chance gives ({percent(chance)})."
+        )
+    else:
+        sentence = (
+            f"No head pairs equal tokens much more than chance: at most {percent(value)} of the high pairs, in "
+            f"{head_name(head)}, where chance gives {percent(chance)}."
+        )
+    return Finding("Repeated tokens", sentence, value, f"pairs of equal tokens, {head_name(head)}", chance, figure="6")
+
+
+def distant_repeats(study: Study) -> Finding | None:
+    """The head that finds equal tokens across the whole text: its pairs lie as far apart as pairs at random."""
+    usual = distance_chance(study)
+    if usual is None:
+        return None
+    far = [
+        row
+        for row in study.heads.to_dict("records")
+        if row["repeat_probability"] >= max(0.2, 10 * row["repeat_chance"]) and row["mean_distance"] >= 0.9 * usual
+    ]
+    head = _top(far, "repeat_probability")
+    if head is None:
+        return None
+    sentence = (
+        f"{capital(head_name(head))} finds equal tokens across the whole text: {percent(head['repeat_probability'])} of "
+        f"its high pairs are equal tokens, and its high pairs lie {head['mean_distance']:.0f} tokens apart on average, "
+        f"about as far as pairs at random ({usual:.0f})."
+    )
+    length = study.manifest["options"]["length"]
+    what = f"mean distance, {head_name(head)}"
+    return Finding("Repeats far apart", sentence, head["mean_distance"], what, usual, "tokens", length, figure="10")
+
+
+def distance_by_depth(study: Study) -> Finding | None:
+    distances = _layers(study, "mean_distance")
+    if np.isnan(distances[[0, -1]]).any():
+        return None
+    usual, numbers, length = distance_chance(study), study.manifest["layers"], study.manifest["options"]["length"]
+    least = int(np.nanargmin(distances))
+    last = len(distances) - 1
+    told = {least: f"in layer {numbers[least]} (the least)", 0: f"in layer {numbers[0]}", last: "in the last layer"}
+    parts = [f"{distances[place]:.0f} {words}" for place, words in sorted(told.items())]
+    parts[0] = parts[0].replace(" in ", " tokens in ", 1)
+    sentence = f"High pairs span on average {' and '.join([', '.join(parts[:-1]), parts[-1]][not parts[1:] :])}"
+    sentence += f"; pairs at random span {usual:.0f}." if usual is not None else "."
+    what = f"mean distance, layer {numbers[least]}"
+    return Finding("Distance", sentence, float(distances[least]), what, usual, "tokens", length, figure="13")
+
+
+def distance_of_heads(study: Study) -> Finding | None:
+    ends = nearest_and_farthest(study)
+    if len(ends) < 2:
+        return None
+    near, far = (row_of(study, *end).to_dict() for end in ends)
+    sentence = f"The shortest-ranged head is {head_name(near)}: {_range(near)}. The longest-ranged is {head_name(far)}: {_range(far)}."
+    length, what = study.manifest["options"]["length"], f"mean distance, {head_name(near)}"
+    value = float(near["mean_distance"])
+    return Finding("Range of heads", sentence, value, what, distance_chance(study), "tokens", length, figure="7")
+
+
+def focal(study: Study) -> Finding | None:
+    shares, numbers = _layers(study, "focal_share"), study.manifest["layers"]
+    if np.isnan(shares).all():
+        return None
+    top, least = int(np.nanargmax(shares)), int(np.nanargmin(shares))
+    sentence = f"In layer {numbers[top]}, one token alone takes part in {percent(shares[top])} of a head's high pairs"
+    sentence += f"; least in layer {numbers[least]}, {percent(shares[least])}." if top != least else "."
+    return Finding("Focal token", sentence, float(shares[top]), f"focal share, layer {numbers[top]}", figure="11")
+
+
+def unique_focal(study: Study) -> Finding | None:
+    unique, numbers = _layers(study, "unique_focal_tokens"), study.manifest["layers"]
+    heads = study.manifest["model"]["heads"]
+    if heads == 1 or not unique.any():
+        return None
+    top, least = int(unique.argmax()), int(unique.argmin())
+    sentence = f"The {heads} heads of layer {numbers[top]} have {unique[top]:.1f} different focal tokens in a window"
+    sentence += f", the most of all layers; those of layer {numbers[least]} have {unique[least]:.1f}." * (top != least)
+    what = f"different focal tokens, layer {numbers[top]}"
+    value = float(unique[top])
+    return Finding("Division of labour", sentence.rstrip(".") + ".", value, what, None, "count", heads, figure="11")
+
+
+def blocks(study: Study) -> Finding | None:
+    contrasts, numbers = _layers(study, "block_contrast"), study.manifest["layers"]
+    if np.isnan(contrasts).all():
+        return None
+    top = int(np.nanargmax(contrasts))
+    value = float(contrasts[top])
+    if value > 0.02:
+        sentence = (
+            f"Outputs are more alike between two lines than across them: in layer {numbers[top]}, N is {value:.2f} "
+            "higher within a block than elsewhere."
+        )
+    else:
+        sentence = (
+            f"Lines do not part what is alike: N within a block is at most {value:.2f} above N elsewhere, "
+            f"in layer {numbers[top]}."
+        )
+    return Finding("Blocks", sentence, value, f"block contrast, layer {numbers[top]}", 0.0, "difference", figure="5")
+
+
+def neighbours(study: Study) -> Finding:
+    called = {"self": "itself", "previous": "the token before it", "next": "the token after it"}
+    table = study.heads[[f"attention_{name}" for name in called]]
+    many = int((table.max(axis=1) >= 0.5).sum())
+    place = int(table.max(axis=1).to_numpy().argmax())
+    head, name = study.heads.iloc[place].to_dict(), table.columns[int(table.iloc[place].to_numpy().argmax())]
+    target = called[name.removeprefix("attention_")]
+    value, chance = float(head[name]), attention_chance(study)
+    sentence = f"In {head_name(head)}, a token gives {percent(value)} of its attention to {target}"
+    sentence += f", where evenly spread it would be {percent(chance)}. "
+    sentence += {0: "No head gives", 1: "It is the only head that gives"}.get(many, f"{many} heads give")
+    sentence += " half or more to one such place."
+    return Finding("Neighbours", sentence, value, f"attention to {target}, {head_name(head)}", chance, figure="2")
+
+
+def spectrum(study: Study) -> Finding | None:
+    low, middle = value_shares(study.arrays["similarity_histogram"].sum((0, 1)))
+    if np.isnan(low):
+        return None
+    threshold = study.manifest["options"]["threshold"]
+    bounds = f"between {GAP[0]} and {GAP[1]}"
+    if middle < 0.1:
+        meaning = f"few, so the threshold {threshold:g} cuts in a gap"
+    elif middle < low:
+        meaning = f"no gap, so how many pairs are high depends on the threshold {threshold:g}"
+    else:
+        meaning = f"the bulk, so how many pairs are high depends much on the threshold {threshold:g}"
+    sentence = f"Of all values of N, {percent(low)} are below {GAP[0]} and {percent(middle)} {bounds}: {meaning}."
+    return Finding("Threshold", sentence, middle, f"values of N {bounds}", figure="spectrum")
+
+
+def crowded(study: Study) -> Finding | None:
+    """Layers in which most pairs are high: their shares can't stray far from chance."""
+    possible = study.arrays["similarity_histogram"].sum((1, 2))
+    shares = np.divide(study.layers["pairs"], possible, out=np.zeros(len(possible)), where=possible > 0)
+    full = np.flatnonzero(shares > 0.5)
+    if not len(full):
+        return None
+    top = int(shares.argmax())
+    numbers = study.manifest["layers"]
+    sentence = (
+        f"More than half of all pairs are high in {in_words([numbers[place] for place in full])} "
+        f"({percent(shares[top])} in layer {numbers[top]}): the outputs there point much the same way, so shares of "
+        "high pairs must lie near chance."
+    )
+    return Finding("Crowded layers", sentence, float(shares[top]), f"pairs that are high, layer {numbers[top]}")
+
+
+def silent(study: Study) -> Finding | None:
+    """Heads without a single high pair."""
+    none = int((study.heads["pairs"] == 0).sum())
+    if not none:
+        return None
+    sentence = f"{none} of {len(study.heads)} heads have no high pair in any window, so their shares are left empty."
+    return Finding("Silent heads", sentence, none / len(study.heads), "heads without a high pair")
+
+
+FINDERS: tuple[Callable[[Study], Finding | None], ...] = (
+    punctuation,
+    same_sentence,
+    repeats,
+    distance_by_depth,
+    distant_repeats,
+    lines,
+    first_token,
+    special_tokens,
+    blocks,
+    neighbours,
+    focal,
+    unique_focal,
+    distance_of_heads,
+    spectrum,
+    crowded,
+    silent,
+)
+
+
+def value_shares(histogram: NDArray[Any]) -> tuple[float, float]:
+    """The shares of N below 0.1, and from 0.1 to 0.6, of a value spectrum (200,); NaN where it is empty."""
+    low, high = (round((bound + 1) * len(histogram) / 2) for bound in GAP)
+    total = histogram.sum()
+    return (histogram[:low].sum() / total, histogram[low:high].sum() / total) if total else (np.nan, np.nan)
+
+
+def around_peak(shares: Numbers) -> NDArray[np.int64]:
+    """The unbroken range about the largest share in which all are at least three quarters of it.
+
+    >>> around_peak(np.array([0.1, 0.4, 0.5, 0.45, 0.2]))
+    array([1, 2, 3])
+    """
+    peak = int(np.nanargmax(shares))
+    low = np.flatnonzero(~(shares >= 0.75 * shares[peak]))
+    return np.arange(max(low[low < peak], default=-1) + 1, min(low[low > peak], default=len(shares)))
+
+
+def _layers(study: Study, column: str) -> Numbers:
+    """A column of the layers' table."""
+    return study.layers[column].to_numpy(dtype=np.float64)
+
+
+def _top(rows: list[dict[Any, Any]], column: str) -> dict[Any, Any] | None:
+    """The row with the largest value; None where no row has one."""
+    known = [row for row in rows if not np.isnan(row[column])]
+    return max(known, key=lambda row: row[column]) if known else None
+
+
+def _range(head: dict[Any, Any]) -> str:
+    many = head["pairs_per_window"]
+    return f"{head['mean_distance']:.0f} tokens on average over {many:,.{0 if many >= 10 else 1}f} high pairs a window"

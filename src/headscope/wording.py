@@ -1,0 +1,45 @@
+"""Numbers in words: how findings, claims and the report say them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+
+def percent(share: float) -> str:
+    """>>> percent(0.444), percent(0.012)
+    ('44 %', '1.2 %')
+    """
+    exact = abs(share) < 0.0995 or 0.995 <= share < 0.9995
+    return f"{share * 100:.1f} %" if exact else f"{share * 100:.0f} %"
+
+
+def in_words(layers: Sequence[int]) -> str:
+    """>>> in_words([5, 6, 7]), in_words([3]), in_words([3, 7])
+    ('layers 5 to 7', 'layer 3', 'layers 3 and 7')
+    """
+    if len(layers) == 1:
+        return f"layer {layers[0]}"
+    if len(layers) > 2 and list(layers) == list(range(layers[0], layers[-1] + 1)):
+        return f"layers {layers[0]} to {layers[-1]}"
+    return f"layers {', '.join(map(str, layers[:-1]))} and {layers[-1]}"
+
+
+def head_name(row: Mapping[Any, Any]) -> str:
+    """Of a row of the table `heads`."""
+    return f"layer {row['layer']:.0f}, head {row['head']:.0f}"
+
+
+def capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def against_chance(value: float, chance: float) -> Literal["above", "near", "below"]:
+    """Near is within a tenth of chance.
+
+    >>> against_chance(0.46, 0.25), against_chance(0.26, 0.25)
+    ('above', 'near')
+    """
+    if value > 1.1 * chance:
+        return "above"
+    return "below" if value < 0.9 * chance else "near"
