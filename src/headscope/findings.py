@@ -147,9 +147,9 @@ def distant_repeats(study: Study) -> Finding | None:
     if head is None:
         return None
     sentence = (
-        f"{capital(head_name(head))} finds equal tokens across the whole text: {percent(head['repeat_probability'])} of "
-        f"its high pairs are equal tokens, and its high pairs lie {head['mean_distance']:.0f} tokens apart on average, "
-        f"about as far as pairs at random ({usual:.0f})."
+        f"{capital(head_name(head))} finds equal tokens across the whole text: they are "
+        f"{percent(head['repeat_probability'])} of its high pairs, which lie {head['mean_distance']:.0f} tokens apart "
+        f"on average, about as far as pairs at random ({usual:.0f})."
     )
     length = study.manifest["options"]["length"]
     what = f"mean distance, {head_name(head)}"
@@ -177,7 +177,10 @@ def distance_of_heads(study: Study) -> Finding | None:
     if len(ends) < 2:
         return None
     near, far = (row_of(study, *end).to_dict() for end in ends)
-    sentence = f"The shortest-ranged head is {head_name(near)}: {_range(near)}. The longest-ranged is {head_name(far)}: {_range(far)}."
+    sentence = (
+        f"The shortest-ranged head is {head_name(near)}: {_range(near)}. "
+        f"The longest-ranged is {head_name(far)}: {_range(far)}."
+    )
     length, what = study.manifest["options"]["length"], f"mean distance, {head_name(near)}"
     value = float(near["mean_distance"])
     return Finding("Range of heads", sentence, value, what, distance_chance(study), "tokens", length, figure="7")
