@@ -99,13 +99,16 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
         _check_folder(Path(where), random=name.startswith(RANDOM))
     elif os.sep in where and (where.startswith((".", "~", os.sep)) or where.count("/") > 1):
         raise HeadscopeError(f"There is no model folder {where}; check the path.")
+    offline = local or not _hub_answers(where)
     kind = getattr(torch, dtype)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
-            where, trust_remote_code=False, local_files_only=local
+            where, trust_remote_code=False, local_files_only=offline
         )
         if name.startswith(RANDOM):
-            config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False)
+            config = transformers.AutoConfig.from_pretrained(
+                where, trust_remote_code=False, local_files_only=offline
+            )
             torch.manual_seed(seed)
             network = transformers.AutoModel.from_config(config, dtype=kind, trust_remote_code=False)
         else:
@@ -114,7 +117,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
                 dtype=kind,
                 use_safetensors=True,
                 trust_remote_code=False,
-                local_files_only=local,
+                local_files_only=offline,
                 output_loading_info=True,
             )
             _check_complete(name, info)
@@ -171,6 +174,17 @@ def _device(name: str) -> torch.device:
     return device
 
 
+def _hub_answers(name: str) -> bool:
+    """Whether the hub knows this model. Asked once and quickly: loading would try again for most of a minute."""
+    import huggingface_hub
+
+    try:
+        huggingface_hub.HfApi().model_info(name, timeout=10)
+    except Exception:
+        return False
+    return True
+
+
 def _check_folder(folder: Path, random: bool) -> None:
     if not (folder / "config.json").is_file():
         raise HeadscopeError(f"The folder {folder} holds no config.json, so it is not a Hugging Face model.")
@@ -217,8 +231,8 @@ def _why_not_loaded(name: str, local: bool, problem: Exception) -> str:
     if "safetensors" in reason and "connect" not in reason.lower():
         return f"The model {name} has no safetensors weights on the hub, and headscope loads no pickle."
     return (
-        f"The model {name} was found neither as a folder nor on the Hugging Face hub (it does not exist there, or the "
-        "hub can't be reached); offline, minilm (built in), a local folder, or a model already in the cache work."
+        f"The model {name} was found neither as a folder nor on the Hugging Face hub (there is none of this name, it "
+        "needs a login, or the hub can't be reached); offline, minilm (built in), a local folder, or a model already in the cache work."
     )
 
 

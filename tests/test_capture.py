@@ -1,0 +1,105 @@
+"""What is captured is what the model computed: A and Z against the layer's own weights."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from headscope.capture import NAME, Capture
+from headscope.errors import HeadscopeError
+from headscope.options import Options
+from headscope.texts import Text
+from headscope.windows import Counts, Cutter, stack
+
+
+def batch_of(model, texts: list[str], length: int = 32):
+    cutter = Cutter(model.tokenizer, Options(length=length, short="pad", windows="first"))
+    windows = [window for text in texts for window in cutter.cut(Text("t", text), Counts())]
+    batch = stack(windows)
+    return torch.from_numpy(batch.ids), torch.from_numpy(batch.mask)
+
+
+def captured(model, ids, mask, last: int | None = None):
+    found = []
+    Capture(model.network).run(ids, mask, lambda layer, A, Z: found.append((A.clone(), Z.clone())), last)
+    return found
+
+
+TEXTS = [
+    "A short text.",
+    "The tide rises twice a day in most places, and falls as often; sailors, who wait for it, know its hours by heart.",
+]
+
+
+@pytest.mark.parametrize("which", ["minilm", "tiny"])
+def test_head_outputs_equal_a_recomputation_from_the_layers_own_weights(which, request):
+    """softmax(q kᵀ / √d) v, head by head, from the hidden states that enter each layer."""
+    model = request.getfixturevalue(which)
+    ids, mask = batch_of(model, TEXTS)
+    found = captured(model, ids, mask)
+    network = model.network
+    with torch.inference_mode():
+        states = network(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+        heads = network.config.num_attention_heads
+        width = network.config.hidden_size // heads
+        for layer, (A, Z) in enumerate(found):
+            own = network.encoder.layer[layer].attention.self
+            for window in range(len(ids)):
+                real = int(mask[window].sum())
+                x = states[layer][window, :real]
+                for head in range(heads):
+                    part = slice(head * width, (head + 1) * width)
+                    q, k, v = (
+                        x @ linear.weight[part].T + linear.bias[part] for linear in (own.query, own.key, own.value)
+                    )
+                    attention = torch.softmax(q @ k.T / math.sqrt(width), dim=-1)
+                    torch.testing.assert_close(A[window, head, :real, :real], attention, atol=1e-5, rtol=1e-4)
+                    torch.testing.assert_close(Z[window, head, :real], attention @ v, atol=1e-4, rtol=1e-4)
+                    assert not A[window, head, :real, real:].any()
+
+
+def test_capturing_leaves_the_network_as_it_was(minilm):
+    ids, mask = batch_of(minilm, TEXTS)
+    before = minilm.network.config._attn_implementation
+    with torch.inference_mode():
+        plain = minilm.network(input_ids=ids, attention_mask=mask).last_hidden_state
+        captured(minilm, ids, mask)
+        again = minilm.network(input_ids=ids, attention_mask=mask).last_hidden_state
+    assert minilm.network.config._attn_implementation == before != NAME
+    assert torch.equal(plain, again)
+
+
+def test_the_model_is_stopped_after_the_last_layer_wanted(minilm):
+    ids, mask = batch_of(minilm, TEXTS)
+    ran = []
+    handles = [
+        layer.register_forward_hook(lambda *_, number=number: ran.append(number))
+        for number, layer in enumerate(minilm.network.encoder.layer)
+    ]
+    capture = Capture(minilm.network)
+    ran.clear()
+    found = []
+    capture.run(ids, mask, lambda layer, A, Z: found.append(layer), last=2)
+    for handle in handles:
+        handle.remove()
+    assert found == [0, 1, 2]
+    assert ran == [0, 1]
+
+
+def test_shape_comes_from_what_was_captured(minilm, tiny):
+    assert (Capture(minilm.network).layers, Capture(minilm.network).heads, Capture(minilm.network).head_width) == (
+        6,
+        12,
+        32,
+    )
+    assert (Capture(tiny.network).layers, Capture(tiny.network).heads, Capture(tiny.network).head_width) == (3, 4, 8)
+
+
+def test_a_family_that_cannot_be_captured_is_refused_by_name():
+    from transformers import XLNetConfig, XLNetModel
+
+    network = XLNetModel(XLNetConfig(d_model=16, n_layer=1, n_head=2, d_inner=16, vocab_size=50)).eval()
+    with pytest.raises(HeadscopeError, match="XLNetModel"):
+        Capture(network)
