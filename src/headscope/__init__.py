@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headscope.diagnosis import Diagnosis, doctor
     from headscope.errors import HeadscopeError
     from headscope.looking import inspect
     from headscope.models import Model, load
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from headscope.view import View
 
 _HOME = {
+    "Diagnosis": "diagnosis",
     "HeadscopeError": "errors",
     "Model": "models",
     "Options": "options",
     "Study": "results",
     "View": "view",
+    "doctor": "diagnosis",
     "inspect": "looking",
     "load": "models",
     "read": "results",
@@ -37,11 +40,13 @@ _HOME = {
 }
 
 __all__ = [
+    "Diagnosis",
     "HeadscopeError",
     "Model",
     "Options",
     "Study",
     "View",
+    "doctor",
     "inspect",
     "load",
     "read",

@@ -31,6 +31,10 @@ Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d)."""
 
 
+class NotCaptured(HeadscopeError):
+    """The heads of a model can't be had, or not rightly."""
+
+
 class _Enough(Exception):
     """Ends the forward pass: the last layer wanted has reported."""
 
@@ -102,7 +106,7 @@ class Capture:
                 "The network is in training mode, where dropout changes its heads; call network.eval()."
             )
         self._network = network
-        self._name = f"The model {type(network).__name__} (family {network.config.model_type})"
+        self._name = f"model {type(network).__name__} (family {network.config.model_type})"
         self._two_stacks = "decoder_input_ids" in inspect.signature(network.forward).parameters
         self._reads_text = network.main_input_name == "input_ids"
         self.stack = self._chosen_stack(stack)
@@ -112,13 +116,13 @@ class Capture:
         found = {(calls[number].heads, calls[number].head_width) for number in mine}
         expected = self._expected_layers()
         if len(mine) != expected:
-            raise HeadscopeError(
-                f"{self._name} has {expected or 'an unknown number of'} layers but {len(mine)} reported their "
+            raise NotCaptured(
+                f"The {self._name} has {expected or 'an unknown number of'} layers but {len(mine)} reported their "
                 "heads; headscope can't capture it rightly."
             )
         if len(found) > 1:
-            raise HeadscopeError(
-                f"{self._name} has layers with different numbers of heads, which headscope can't tabulate."
+            raise NotCaptured(
+                f"The {self._name} has layers with different numbers of heads, which headscope can't tabulate."
             )
         self.layers = len(mine)
         self.heads, self.head_width = found.pop()
@@ -155,13 +159,15 @@ class Capture:
     def _chosen_stack(self, stack: str | None) -> str | None:
         if not self._two_stacks:
             if stack is not None:
-                raise HeadscopeError(f"--stack {stack} is for encoder-decoders; {self._name} has one stack of layers.")
+                raise HeadscopeError(
+                    f"--stack {stack} is for encoder-decoders; the {self._name} has one stack of layers."
+                )
             return None
         if stack is not None and stack not in STACKS:
             raise HeadscopeError(f"--stack is {stack!r}; it must be {', '.join(STACKS[:-1])} or {STACKS[-1]}.")
         if stack not in (None, "encoder") and not self._reads_text:
             raise HeadscopeError(
-                f"{self._name} does not read text, so only its encoder can be measured; use --stack encoder."
+                f"The {self._name} does not read text, so only its encoder can be measured; use --stack encoder."
             )
         return stack or "encoder"
 
@@ -179,7 +185,7 @@ class Capture:
                 continue
             if calls:
                 return route, calls
-        raise HeadscopeError(f"The heads of {self._name[0].lower()}{self._name[1:]} can't be captured: {reason}.")
+        raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.")
 
     def _probe(self) -> list[Call]:
         """Every attention call of a forward pass, in order."""
@@ -240,7 +246,7 @@ def _probe_inputs(network: Any) -> Tensor:
     if name == "input_features" and hasattr(config, "num_mel_bins"):
         frames = 2 * config.max_source_positions
         return torch.zeros(1, config.num_mel_bins, frames, dtype=weights.dtype, device=weights.device)
-    raise HeadscopeError(
+    raise NotCaptured(
         f"The model {type(network).__name__} (family {config.model_type}) takes {name}, which headscope can't give; "
         "it measures models that take texts or images."
     )
@@ -261,7 +267,7 @@ def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
         found = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
         if found is not None:
             return found  # type: ignore[no-any-return]
-    raise HeadscopeError(f"{type(module).__name__} has no eager attention beside it, so its heads can't be captured.")
+    raise NotCaptured(f"{type(module).__name__} has no eager attention beside it, so its heads can't be captured.")
 
 
 @contextmanager

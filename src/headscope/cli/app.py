@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from importlib import metadata
-from typing import Annotated
+from types import ModuleType
+from typing import Annotated, Any
 
-import click
 import typer
 
-from headscope.cli import study
+from headscope.cli import doctor, inspect, study
 from headscope.errors import HeadscopeError
 
 app = typer.Typer(
@@ -38,26 +40,35 @@ def root(
     """Without this, typer would make the only verb the whole command."""
 
 
-app.command("study", epilog=study.EXAMPLES)(study.command)
+def _guarded(command: Callable[..., Any]) -> Callable[..., None]:
+    """Bad input: one sentence and exit code 2. Ctrl-C: 130. A verb that finds something wrong returns its code."""
+
+    @functools.wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except HeadscopeError as problem:
+            print(f"headscope: {problem}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            print(
+                "headscope: stopped; what is finished is kept, and the same command goes on from there.",
+                file=sys.stderr,
+            )
+            raise typer.Exit(130) from None
+        raise typer.Exit(code or 0)
+
+    return guarded
+
+
+def _verb(name: str, module: ModuleType) -> None:
+    app.command(name, epilog=module.EXAMPLES)(_guarded(module.command))
+
+
+_verb("study", study)
+_verb("inspect", inspect)
+_verb("doctor", doctor)
 
 
 def main() -> None:
-    """Entry point. Bad input: one sentence and exit code 2. Ctrl-C: exit code 130."""
-    try:
-        app(standalone_mode=False)
-    except HeadscopeError as problem:
-        _stop(str(problem), 2)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as problem:
-        problem.show()
-        sys.exit(problem.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        _stop("stopped; what is finished is kept, and the same command goes on from there.", 130)
-    except BrokenPipeError:
-        sys.exit(141)
-
-
-def _stop(sentence: str, code: int) -> None:
-    print(f"headscope: {sentence}", file=sys.stderr)
-    sys.exit(code)
+    app()

@@ -21,5 +21,5 @@ LAYERS = Annotated[
 ]
 STACK = Annotated[
     str | None,
-    typer.Option(help="Of an encoder-decoder: encoder (default), decoder, or cross.", metavar="NAME", show_default=False),
+    typer.Option(help="Of an encoder-decoder: encoder (default), decoder or cross.", metavar="NAME", show_default=False),
 ]

@@ -21,6 +21,7 @@ class Family:
     kind: Kind
     config: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    refused: bool = False
 
     @property
     def stacks(self) -> tuple[str | None, ...]:
@@ -76,6 +77,9 @@ _T5 = {
     "decoder_start_token_id": 0,
 }
 _IMAGES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+_XLNET = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48, "vocab_size": VOCABULARY}
+_SWIN = {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4}
+_MAMBA = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": VOCABULARY}
 
 FAMILIES: tuple[Family, ...] = (
     Family("BERT", "encoder", "BertConfig", _PLAIN),
@@ -110,12 +114,21 @@ FAMILIES: tuple[Family, ...] = (
 )
 """In the order of the documentation."""
 
+REFUSED: tuple[Family, ...] = (
+    Family("XLNet", "encoder", "XLNetConfig", _XLNET, refused=True),
+    Family("Longformer", "encoder", "LongformerConfig", _PLAIN | {"attention_window": 8}, refused=True),
+    Family("Swin", "vision", "SwinConfig", _SWIN, refused=True),
+    Family("Mamba", "decoder", "MambaConfig", _MAMBA, refused=True),
+)
+"""Families that can't be captured, and are refused by name."""
+
 
 def small_network(family: Family, seed: int = 0) -> Any:
     """A small network. Its matrices are drawn widely, so that attention is sharp and heads differ."""
     import torch
     import transformers
 
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     torch.manual_seed(seed)
     config = getattr(transformers, family.config)(**family.settings)
     network: Any = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
