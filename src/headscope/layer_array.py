@@ -20,9 +20,7 @@ class LayerArray:
     measured; `np.asarray(array)` is the whole. With `function`, what is asked for goes through it first.
     """
 
-    def __init__(
-        self, layers: list[int], stored: Array, function: Callable[[Array], Array] | None = None
-    ) -> None:
+    def __init__(self, layers: list[int], stored: Array, function: Callable[[Array], Array] | None = None) -> None:
         self.layers = layers
         self._stored = stored
         self._function = function
@@ -33,9 +31,7 @@ class LayerArray:
         if rest:
             head = rest[0]
             if isinstance(head, (int, np.integer)) and not -len(chosen) <= head < len(chosen):
-                raise HeadscopeError(
-                    f"There is no head {head}: a layer has {len(chosen)}, 0 to {len(chosen) - 1}."
-                )
+                raise HeadscopeError(f"There is no head {head}: a layer has {len(chosen)}, 0 to {len(chosen) - 1}.")
             chosen = chosen[head]
         value = self._function(chosen) if self._function else chosen
         return value[tuple(rest[1:])] if len(rest) > 1 else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from headscope.capture import Capture
 from headscope.errors import HeadscopeError
 from headscope.layer_array import LayerArray
 from headscope.models import Model, as_model
-from headscope.options import Options, Special
+from headscope.options import Options, Special, Stack
+from headscope.readable import readable_tokens
 from headscope.shards import chosen_layers
 from headscope.texts import Text, as_texts
 from headscope.view import View
@@ -30,39 +32,41 @@ def inspect(
     threshold: float = 0.3,
     line_threshold: float = 0.3,
     special: Special = "keep",
-    layers: tuple[int, ...] | None = None,
+    layers: Sequence[int] | None = None,
+    stack: Stack | None = None,
 ) -> View:
     """Look at one text closely: its first window, in every head.
 
     text: a string, or the `Path` of a file. length: the most tokens to take; by default as many as the model
-    takes, up to 512. A shorter text is not padded.
+    takes, up to 512. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
+    stack: of an encoder-decoder, which of its stacks of layers.
 
     >>> import headscope
     >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
     >>> view.pairs(layer=5, head=8)  # doctest: +SKIP
     """
-    given = (
-        text if isinstance(text, Text) else next(iter(as_texts([text] if isinstance(text, str) else text)))
-    )
-    if not given.text.strip():
+    given = text if isinstance(text, Text) else next(iter(as_texts([text] if isinstance(text, str) else text)), None)
+    if given is None or not given.text.strip():
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     model = as_model(model)
     if length is None:
         length = min(LONGEST, model.longest or LONGEST)
+    model.check_length(length)
+    capture = Capture(model.network, stack)
     options = Options(
         length=length,
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,
-        layers=tuple(sorted(layers)) if layers is not None else None,
+        layers=_numbered(layers, capture.layers) if layers is not None else None,
         windows="first",
         short="pad",
+        stack=stack,
     )
-    model.check_length(length)
     window = next(Cutter(model.tokenizer, options).cut(given, Counts()), None)
     if window is None:
         raise HeadscopeError("The text holds no token of this model; there is nothing to look at.")
-    return look(model, Capture(model.network), window, options)
+    return look(model, capture, window, options)
 
 
 def look(model: Model, capture: Capture, window: Window, options: Options) -> View:
@@ -91,7 +95,7 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> Vi
         origin=window.text.origin,
         text=text,
         continues=bool(window.text.text[window.end.max() :].strip()),
-        tokens=model.tokenizer.convert_ids_to_tokens(window.ids[:size].tolist()),
+        tokens=readable_tokens(model.tokenizer, window.ids[:size]),
         ids=window.ids[:size],
         kind=window.kind[:size],
         sentence=window.sentence[:size],
@@ -104,6 +108,14 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> Vi
         line_threshold=options.line_threshold,
         special_option=options.special,
     )
+
+
+def _numbered(layers: Iterable[int], count: int) -> tuple[int, ...]:
+    """Layers asked for -> their numbers in order; negative ones count from the end."""
+    for layer in layers:
+        if not -count <= layer < count:
+            raise HeadscopeError(f"There is no layer {layer}: the model has {count}, numbered 0 to {count - 1}.")
+    return tuple(sorted({layer % count for layer in layers}))
 
 
 def _excerpt(window: Window) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:

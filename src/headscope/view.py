@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from headscope.checkpoints import write_atomically
 from headscope.errors import HeadscopeError
 from headscope.layer_array import Array, LayerArray, ranges
 from headscope.options import Special
+from headscope.storage import write_atomically
 from headscope.windows import KINDS
 from headscope.words import word_groups
 
@@ -97,14 +96,24 @@ class View:
     @property
     def labels(self) -> list[str]:
         """What tables and figures call each token: its piece of the text; where that is blank, the token."""
-        return [
-            piece if piece.strip() else token for piece, token in zip(self.pieces, self.tokens, strict=True)
-        ]
+        return [piece if piece.strip() else token for piece, token in zip(self.pieces, self.tokens, strict=True)]
 
     @property
     def part(self) -> NDArray[np.bool_]:
         """(S,): the token takes part in pairs."""
         return ~self.special if self.special_option == "drop" else np.ones(self.size, dtype=np.bool_)
+
+    @property
+    def equal(self) -> NDArray[np.bool_]:
+        """(S, S): the two tokens have the same id."""
+        equal: NDArray[np.bool_] = self.ids[:, None] == self.ids
+        return equal
+
+    @property
+    def together(self) -> NDArray[np.bool_]:
+        """(S, S): the two tokens are in one sentence; special tokens are in none."""
+        together: NDArray[np.bool_] = (self.sentence[:, None] == self.sentence) & (self.sentence >= 0)
+        return together
 
     @property
     def similarity(self) -> LayerArray:
@@ -135,8 +144,8 @@ class View:
                 "token_j": labels[j],
                 "distance": j - i,
                 "value": normalised[i, j],
-                "same_sentence": (self.sentence[i] == self.sentence[j]) & (self.sentence[i] >= 0),
-                "equal": self.ids[i] == self.ids[j],
+                "same_sentence": self.together[i, j],
+                "equal": self.equal[i, j],
             }
         )
         return table.sort_values("value", ascending=False, kind="stable", ignore_index=True)
@@ -181,17 +190,55 @@ class View:
 
     def focal(self, layer: int, head: int) -> Focal | None:
         """In the most high pairs: a pair of two equal tokens counts once, ties go to the lower id."""
-        table = self.pairs(layer, head)
-        if table.empty:
+        high = self.high(layer, head)
+        if not high.any():
             return None
-        counts = Counter(
-            token
-            for i, j in zip(table.i, table.j, strict=True)
-            for token in {int(self.ids[i]), int(self.ids[j])}
-        )
-        token, pairs = min(counts.items(), key=lambda item: (-item[1], item[0]))
-        positions = np.flatnonzero(self.ids == token).tolist()
-        return Focal(token, self.labels[positions[0]], positions, pairs, pairs / len(table))
+        tokens, which = np.unique(self.ids, return_inverse=True)
+        # Twice the high pairs that include each token: a pair of two equal tokens is met from both sides.
+        twice = np.bincount(which, 2 * high.sum(1) - (high & self.equal).sum(1))
+        best = int(twice.argmax())
+        positions = np.flatnonzero(which == best).tolist()
+        pairs = int(twice[best]) // 2
+        return Focal(int(tokens[best]), self.labels[positions[0]], positions, pairs, pairs / (high.sum() / 2))
+
+    def telling_heads(self, layer: int, count: int = 3) -> list[int]:
+        """The heads to look at first: those with about as many high pairs as there are tokens.
+
+        Heads in which every pair is high, or hardly any, single out nothing.
+        """
+        pairs = np.array([self.high(layer, head).sum() / 2 for head in range(self.heads)])
+        distance = np.abs(np.log((pairs + 1e-9) / self.size))
+        return [int(head) for head in np.argsort(distance, kind="stable")[:count]]
+
+    def summary(self) -> pd.DataFrame:
+        """A row per layer and head, with the columns of a study's `heads`; a share of no pairs is NaN.
+
+        Added: `focal_token`, and `lines`, how many there are.
+        """
+        every = np.triu(self.part[:, None] & self.part, 1)
+        distance = np.arange(self.size) - np.arange(self.size)[:, None]
+        rows = []
+        for layer in self.layers:
+            for head in range(self.heads):
+                high = np.triu(self.high(layer, head))
+                focal = self.focal(layer, head)
+                rows.append(
+                    {
+                        "layer": layer,
+                        "head": head,
+                        "pairs": int(high.sum()),
+                        "mean_distance": _mean(distance, high),
+                        "repeat_probability": _mean(self.equal, high),
+                        "repeat_chance": _mean(self.equal, every),
+                        "same_sentence_probability": _mean(self.together, high),
+                        "same_sentence_chance": _mean(self.together, every),
+                        "focal_token": focal.token if focal else None,
+                        "focal_share": focal.share if focal else float("nan"),
+                        "lines": len(self.lines(layer, head)),
+                        "block_contrast": self.blocks(layer, head).contrast,
+                    }
+                )
+        return pd.DataFrame(rows)
 
     def words(self) -> View:
         """The same view with the pieces of a word merged into one token.
@@ -210,15 +257,11 @@ class View:
         mean = member / member.sum(1, keepdims=True)
         pieces = [tuple(self.ids[group].tolist()) for group in groups]
         fresh = int(self.ids.max()) + 1
-        several = {
-            ids: fresh + k for k, ids in enumerate(dict.fromkeys(ids for ids in pieces if len(ids) > 1))
-        }
+        several = {ids: fresh + k for k, ids in enumerate(dict.fromkeys(ids for ids in pieces if len(ids) > 1))}
         return replace(
             self,
             tokens=[
-                self.tokens[group[0]]
-                if len(group) == 1
-                else self.text[self.start[group[0]] : self.end[group[-1]]]
+                self.tokens[group[0]] if len(group) == 1 else self.text[self.start[group[0]] : self.end[group[-1]]]
                 for group in groups
             ],
             ids=np.array([several.get(ids, ids[0]) for ids in pieces], dtype=np.int64),
@@ -262,10 +305,21 @@ class View:
                 f"The example in {folder} can't be read ({type(problem).__name__}); run the study again."
             ) from None
 
+    def html(self, layer: int | None = None, head: int | None = None) -> str:
+        """One self-contained page with every head, opened at one; by default at a telling one of the last layer."""
+        from headscope.display.page import page
+
+        layer = self.layers[self.attention.place(-1 if layer is None else layer)]
+        return page(self, layer, self.telling_heads(layer)[0] if head is None else head)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from headscope.display.snippet import snippet
+
+        return snippet(self)
+
     def __repr__(self) -> str:
-        return (
-            f"View({self.model_name}: {self.size} tokens, layers {ranges(self.layers)} x {self.heads} heads)"
-        )
+        return f"View({self.model_name}: {self.size} tokens, layers {ranges(self.layers)} x {self.heads} heads)"
 
 
 _PLAIN = (

@@ -34,6 +34,4 @@ def _one_word(text: str, start: NDArray[np.int64], end: NDArray[np.int64], token
 
 def _in_word(character: str) -> bool:
     """A letter, mark or digit, of a script that puts spaces between words."""
-    return unicodedata.category(character)[0] in "LMN" and not unicodedata.name(character, "").startswith(
-        UNSPACED
-    )
+    return unicodedata.category(character)[0] in "LMN" and not unicodedata.name(character, "").startswith(UNSPACED)

@@ -1,0 +1,129 @@
+"""headscope inspect"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.texts import Text
+    from headscope.view import View
+
+EXAMPLES = """[bold]Examples[/bold]\n
+headscope inspect "The cat sat. The dog saw the cat."\n
+headscope inspect letter.txt --model bert-base-uncased --layer 11 --head 7,5,8\n
+headscope inspect letter.txt --words --html letter.html   [dim]every head, on one page[/dim]\n
+fortune | headscope inspect - --csv pairs.csv --png maps.png"""
+
+
+def command(
+    text: Annotated[str, typer.Argument(help="A text, a file, or - for standard input.", show_default=False)],
+    model: MODEL = "minilm",
+    layer: Annotated[
+        int | None, typer.Option(help="The layer to show; by default the last.", metavar="N", show_default=False)
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="Heads to show, for example 8 or 5,7,8; by default three that single out few pairs.",
+            metavar="N,...",
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge the pieces of a word into one token.")] = False,
+    top: Annotated[int, typer.Option(help="Pairs in each table; 0: all.", metavar="N", min=0)] = 12,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with every head, for any browser.", metavar="FILE")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write all high pairs of the heads shown.", metavar="FILE")] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Draw attention and similarity of the heads shown.", metavar="FILE")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(help="The most tokens to take; by default 512, or what the model takes.", metavar="S"),
+    ] = None,
+    threshold: THRESHOLD = 0.3,
+    line_threshold: LINE_THRESHOLD = 0.3,
+    special: SPECIAL = "keep",
+    stack: STACK = None,
+    device: DEVICE = "auto",
+    dtype: DTYPE = "float32",
+    seed: SEED = 0,
+) -> None:
+    """Look at one text closely: which tokens each head makes alike."""
+    from headscope.options import Options, parse_layers
+
+    Options(threshold=threshold, line_threshold=line_threshold, special=special, stack=stack)  # type: ignore[arg-type]
+    heads = parse_layers(head) if head is not None else None
+    for file in (html, csv, png):
+        if file is not None and not os.access(file if file.exists() else file.resolve().parent, os.W_OK):
+            raise HeadscopeError(f"{file} can't be written; check the folder it is in.")
+    given = _read(text)
+
+    from rich.console import Console
+
+    from headscope.display.terminal import show
+    from headscope.looking import inspect
+    from headscope.models import load
+
+    wanted = None if html is not None else (-1 if layer is None else layer,)
+    view = inspect(
+        load(model, device=device, dtype=dtype, seed=seed),
+        given,
+        length=length,
+        threshold=threshold,
+        line_threshold=line_threshold,
+        special=special,  # type: ignore[arg-type]
+        layers=wanted,
+        stack=stack,  # type: ignore[arg-type]
+    )
+    if words:
+        view = view.words()
+    shown = view.layers[-1] if layer is None else layer
+    chosen = list(heads) if heads is not None else view.telling_heads(shown)
+    view.attention[shown, max(chosen)]  # refuses a layer or head that there is not
+    show(Console(highlight=False), view, shown, chosen, top)
+    _write(view, shown, chosen, html, csv, png)
+
+
+def _read(text: str) -> Text:
+    """Standard input, a file that exists, or the argument itself."""
+    from headscope.texts import SUFFIXES, read_texts
+    from headscope.texts import Text as Given
+
+    if text == "-" or os.path.exists(text):
+        first = next(iter(read_texts([text])), None)
+        if first is None:
+            raise HeadscopeError(f"{text} holds no text; there is nothing to look at.")
+        return first
+    if not text.strip():
+        raise HeadscopeError("The text is empty; there is nothing to look at.")
+    if text.lower().removesuffix(".gz").endswith(SUFFIXES) and len(text.split()) == 1:
+        raise HeadscopeError(f"There is no file {text}; check the path.")
+    return Given("command line", text)
+
+
+def _write(view: View, layer: int, heads: list[int], html: Path | None, csv: Path | None, png: Path | None) -> None:
+    import pandas as pd
+
+    if csv is not None:
+        tables = [view.pairs(layer, head).assign(layer=layer, head=head) for head in heads]
+        table = pd.concat(tables, ignore_index=True)
+        table[["layer", "head", *table.columns[:-2]]].to_csv(csv, index=False)
+    if png is not None:
+        from headscope.display.picture import draw
+        from headscope.figures.style import save
+
+        save(draw(view, layer, heads), png, "headscope inspect")
+    if html is not None:
+        html.write_text(view.html(layer, heads[0]), "utf-8")
+    for what, file in (("Pairs", csv), ("Picture", png), ("Page", html)):
+        if file is not None:
+            print(f"{what}: {file}")

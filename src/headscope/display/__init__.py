@@ -1,0 +1,1 @@
+"""How a view is shown: in the terminal, in a notebook, on a page, as a picture."""

@@ -1,0 +1,103 @@
+"""What every display of a view has in common: the text cut into tokens, short labels, sentences about a head."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.view import View
+
+LONGEST_LABEL = 24
+_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
+
+
+class Segment(NamedTuple):
+    """Characters of the text in the order they stand, and the token they belong to; None between tokens."""
+
+    characters: str
+    token: int | None
+    special: bool = False
+
+
+def segments(view: View) -> list[Segment]:
+    """The whole text, every token in its place. Pieces of one and the same character are shown with the first."""
+    found: list[Segment] = []
+    place = 0
+    for token, label in enumerate(view.labels):
+        if view.special[token]:
+            found.append(Segment(label, token, True))
+            continue
+        start, end = max(int(view.start[token]), place), int(view.end[token])
+        if end <= start:
+            continue
+        if start > place:
+            found.append(Segment(view.text[place:start], None))
+        found.append(Segment(view.text[start:end], token))
+        place = end
+    return found
+
+
+def short(label: str, most: int = LONGEST_LABEL) -> str:
+    """The beginning of a label, on one line.
+
+    >>> short("constabulary", 8)
+    'constab…'
+    """
+    clean = visible(label).replace("\n", "·").replace("\t", "·")
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def visible(text: str) -> str:
+    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
+    return "".join("·" if _steers(character) else character for character in text)
+
+
+def pairs_of_token(view: View, layer: int, head: int) -> NDArray[np.int64]:
+    """(S,): the high pairs that each token is in."""
+    count: NDArray[np.int64] = view.high(layer, head).sum(1)
+    return count
+
+
+def about_view(view: View) -> str:
+    """Who looked at what, in one line."""
+    sentences = len(set(view.sentence[view.sentence >= 0].tolist()))
+    told = f"{view.model_name} · {view.size} tokens · {sentences} {'sentence' if sentences == 1 else 'sentences'}"
+    left_out = " · special tokens left out" if view.special_option == "drop" else ""
+    return f"{told} · threshold {view.threshold:g}{left_out}"
+
+
+def about_head(view: View, layer: int, head: int) -> str:
+    """What the high pairs of one head are like, with what chance gives."""
+    high = np.triu(view.high(layer, head))
+    pairs = int(high.sum())
+    if not pairs:
+        return "No high pairs: no two outputs of this head point the same way."
+    every = np.triu(view.part[:, None] & view.part, 1)
+    i, j = np.nonzero(high)
+    told = [
+        f"{pairs:,} of {int(every.sum()):,} pairs are high, mean distance {(j - i).mean():.1f}",
+        f"{view.together[high].mean():.0%} within one sentence (chance {view.together[every].mean():.0%})",
+        f"{view.equal[high].mean():.0%} of equal tokens (chance {view.equal[every].mean():.1%})",
+    ]
+    focal = view.focal(layer, head)
+    if focal is not None:
+        told.append(f"focal token “{short(focal.token)}” in {focal.share:.0%}")
+    return "; ".join(told) + "."
+
+
+def about_lines(view: View, layer: int, head: int, most: int = 6) -> str:
+    """Which tokens draw the attention of one head, the strongest first."""
+    lines = view.lines(layer, head).sort_values("share", ascending=False, kind="stable")
+    strongest = lines.head(most)
+    told = [f"“{short(token)}” {share:.0%}" for token, share in zip(strongest.token, strongest.share, strict=True)]
+    more = f" and {len(lines) - most} more" if len(lines) > most else ""
+    return f"Attention lines ({len(lines)}), with their share of all attention: {', '.join(told)}{more}."
+
+
+def _steers(character: str) -> bool:
+    if unicodedata.category(character) == "Cc":
+        return character not in "\n\t"
+    return any(ord(character) in controls for controls in _BIDI_CONTROLS)
