@@ -1,0 +1,148 @@
+"""headscope reproduce"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headscope.cli.options import DEVICE, DTYPE, SEED
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headscope.models import Model
+    from headscope.results import Study
+
+EXAMPLES = """[bold]Examples[/bold]\n
+headscope reproduce wiki   [dim]the study in the folder wiki[/dim]\n
+headscope reproduce --model bert-base-uncased wiki.jsonl.gz --max-windows 20000\n
+headscope reproduce wiki --json - | jq '.claims[].verdict'"""
+
+COLOURS = {"holds": "green", "does not hold": "red", "can't be said": "dim"}
+
+
+def command(
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A study folder; with --model the texts to measure, as for headscope study.",
+            metavar="FOLDER|TEXTS",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Measure this model first.", metavar="NAME")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The study folder, with --model.")] = Path(
+        "headscope-reproduce"
+    ),
+    max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
+    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
+    json_file: Annotated[
+        str | None, typer.Option("--json", help="Write all of it as JSON; - for standard output.", metavar="FILE")
+    ] = None,
+    csv_file: Annotated[
+        str | None, typer.Option("--csv", help="Write the claims as CSV; - for standard output.", metavar="FILE")
+    ] = None,
+    device: DEVICE = "auto",
+    dtype: DTYPE = "float32",
+    seed: SEED = 0,
+) -> None:
+    """Hold the paper's claims against a model: what each says, what was measured, whether it holds."""
+    loaded: Model | None = None
+    if model is None:
+        if not given or len(given) > 1:
+            raise HeadscopeError("Name one study folder, or a model to measure with --model NAME.")
+        from headscope.results import read
+
+        study = read(given[0])
+    else:
+        from headscope.models import load
+        from headscope.results import claim
+        from headscope.runner import study as run
+        from headscope.texts import read_texts, sample_texts
+
+        texts = read_texts(given, lines=lines, field=field) if given else sample_texts()
+        claim(out, overwrite)
+        loaded = load(model, device=device, dtype=dtype, seed=seed)
+        study = run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)
+
+    from headscope.claims import claims, claims_table, heading
+
+    agreement, why_not = _fig9(study, loaded)
+    whole: dict[str, Any] = {
+        "heading": heading(study),
+        "model": study.model_name,
+        "texts": study.manifest["texts"]["name"],
+        "windows": study.windows,
+        "claims": [asdict(claim) for claim in claims(study)],
+        "fig9": None if agreement is None else json.loads(agreement.to_json(orient="records")),
+        "fig9_left_out": why_not,
+    }
+    if "-" not in (json_file, csv_file):
+        _show(whole, agreement)
+    _write(json_file, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    _write(csv_file, claims_table(study).to_csv(index=False))
+
+
+def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str | None]:
+    """Agreement with Fig. 9, or why there is none."""
+    from headscope.claims import PAPER_MODEL, is_paper_model
+    from headscope.models import load
+    from headscope.paper import fig9_agreement
+
+    if not is_paper_model(study):
+        return None, f"Fig. 9 lists pairs of {PAPER_MODEL}, so only that model can be held against it."
+    try:
+        return fig9_agreement(loaded or load(study.model_name)), None
+    except HeadscopeError as problem:
+        return None, str(problem)
+
+
+def _show(whole: dict[str, Any], agreement: pd.DataFrame | None) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(show_lines=True, title=escape(whole["heading"]), title_justify="left", title_style="bold")
+    for name, ratio in (("The paper says", 5), ("It holds here if", 6), ("Measured", 5), ("Verdict", 2)):
+        table.add_column(name, ratio=ratio, overflow="fold")
+    for claim in whole["claims"]:
+        verdict = f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]"
+        table.add_row(*(escape(claim[key]) for key in ("paper", "criterion", "measured")), verdict)
+    console.print(table)
+    verdicts = [claim["verdict"] for claim in whole["claims"]]
+    counted = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in _COUNTED.items())
+    console.print(
+        f"Of {len(verdicts)} claims: {counted}. Over {whole['windows']:,} windows of {escape(whole['texts'])}."
+    )
+    if agreement is None:
+        console.print(f"[dim]Agreement with Fig. 9 is left out: {escape(whole['fig9_left_out'])}[/dim]")
+        return
+    pairs = Table(title="Agreement with the high pairs of Fig. 9", title_justify="left", title_style="bold")
+    for name in agreement.columns:
+        pairs.add_column(name, justify="right")
+    for row in agreement.itertuples(index=False):
+        pairs.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row))
+    console.print(pairs)
+
+
+_COUNTED = {"holds": "hold", "does not hold": "do not", "can't be said": "can't be said"}
+
+
+def _write(file: str | None, content: str) -> None:
+    if file == "-":
+        print(content, end="")
+    elif file is not None:
+        from headscope.storage import write_atomically
+
+        write_atomically(Path(file), content.encode())
+        print(f"Written: {file}")
