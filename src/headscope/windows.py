@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -57,9 +57,7 @@ class Batch:
         return len(self.ids)
 
     def __getitem__(self, rows: slice) -> Batch:
-        return Batch(
-            self.ids[rows], self.size[rows], self.sentence[rows], self.kind[rows], self.special[rows]
-        )
+        return Batch(self.ids[rows], self.size[rows], self.sentence[rows], self.kind[rows], self.special[rows])
 
     @property
     def mask(self) -> NDArray[np.int64]:
@@ -110,11 +108,14 @@ class Cutter:
                 f"{len(self.prefix) + len(self.suffix)} special tokens; give a larger one."
             )
 
-    def cut(self, text: Text, counts: Counts) -> Iterator[Window]:
-        """The windows of one text, in order. What is left out is added to `counts`."""
-        encoded = self._tokenizer(
-            text.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )
+    def cut(
+        self, text: Text, counts: Counts, most: int | None = None, wanted: Callable[[int], bool] | None = None
+    ) -> Iterator[Window]:
+        """The windows of one text, in order. What is left out is added to `counts`.
+
+        Ends after window `most` of all; a window whose number among all is not `wanted` is counted but not made.
+        """
+        encoded = self._tokenizer(text.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
         counts.texts += 1
         taken = 0
@@ -128,15 +129,16 @@ class Cutter:
                 counts.short_windows_left_out += 1
                 counts.longest_short = max(counts.longest_short, len(ids))
             else:
-                spans = spans or sentence_starts(text.text)
                 taken += 1
                 counts.windows += 1
-                yield self._window(text, ids[piece], offsets[piece], spans)
+                if wanted is None or wanted(counts.windows - 1):
+                    spans = spans or sentence_starts(text.text)
+                    yield self._window(text, ids[piece], offsets[piece], spans)
+                if counts.windows == most:
+                    return
         counts.texts_without_window += not taken
 
-    def _window(
-        self, text: Text, content: list[int], offsets: list[tuple[int, int]], starts: list[int]
-    ) -> Window:
+    def _window(self, text: Text, content: list[int], offsets: list[tuple[int, int]], starts: list[int]) -> Window:
         length = self._options.length
         ids = [*self.prefix, *content, *self.suffix]
         size = len(ids)
@@ -155,7 +157,7 @@ class Cutter:
             if token in self._special and token != self._tokenizer.unk_token_id:
                 special[place] = True
             else:
-                sentence[place] = bisect_right(starts, left) - 1
+                sentence[place] = bisect_right(starts, left if stripped else _next_word(text.text, left)) - 1
                 kinds[place] = kind_of(stripped.rstrip())
         kinds[special] = SPECIAL
         kinds[0] = FIRST
@@ -164,16 +166,18 @@ class Cutter:
         return Window(padded, size, sentence, kinds, special, start, end, text)
 
 
-def cut_all(texts: Iterable[Text], cutter: Cutter, counts: Counts, most: int | None) -> Iterator[Window]:
-    """The windows of all texts, in their order; ends after `most` windows."""
-    left = most
+def cut_all(
+    texts: Iterable[Text],
+    cutter: Cutter,
+    counts: Counts,
+    most: int | None,
+    wanted: Callable[[int], bool] | None = None,
+) -> Iterator[Window]:
+    """The windows of all texts, in their order; ends after `most` windows, makes only those that are `wanted`."""
     for text in texts:
-        for window in cutter.cut(text, counts):
-            yield window
-            if left is not None:
-                left -= 1
-                if left == 0:
-                    return
+        yield from cutter.cut(text, counts, most, wanted)
+        if counts.windows == most:
+            return
 
 
 def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
@@ -187,6 +191,13 @@ def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
         f"The tokenizer {type(tokenizer).__name__} changes a text when it adds special tokens; "
         "headscope can't cut windows with it."
     )
+
+
+def _next_word(text: str, place: int) -> int:
+    """White space that is a token of its own belongs to what follows it: `▁` begins a word in SentencePiece."""
+    while place < len(text) and text[place].isspace():
+        place += 1
+    return place
 
 
 def sentence_starts(text: str) -> list[int]:

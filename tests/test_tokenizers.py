@@ -1,0 +1,196 @@
+"""Windows and token strings with other tokenizers than BERT's, trained on the sample texts."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+import headscope
+from headscope.options import Options
+from headscope.readable import readable_tokens
+from headscope.texts import Text
+from headscope.windows import KINDS, Counts, Cutter, sentence_starts
+
+TEXT = "Is a café open, in Kyoto? The naïve asked: “50 €”. Nobody knew it.\n\nThe cat slept; the cat ate 京都!"
+SAMPLE = [text.text for text in headscope.sample_texts()]
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def byte_level() -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=700, initial_alphabet=alphabet, special_tokens=special, show_progress=False
+    )
+    tokenizer.train_from_iterator(SAMPLE, trainer)
+    return tokenizer
+
+
+def gpt2() -> PreTrainedTokenizerFast:
+    """Byte-level BPE that adds no special tokens and has no padding."""
+    tokenizer = byte_level()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="<s>")
+
+
+def roberta() -> PreTrainedTokenizerFast:
+    """Byte-level BPE between <s> and </s>."""
+    tokenizer = byte_level()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    marks = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks)
+
+
+def t5() -> PreTrainedTokenizerFast:
+    """SentencePiece's Unigram, with </s> at the end."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = ["<pad>", "</s>", "<unk>"]
+    trainer = trainers.UnigramTrainer(vocab_size=700, special_tokens=special, unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator(SAMPLE, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    marks = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks)
+
+
+def llama() -> PreTrainedTokenizerFast:
+    """SentencePiece's BPE that falls back on bytes, with <s> at the beginning."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    tokenizer.decoder = decoders.Sequence(steps)
+    special = ["<unk>", "<s>", "</s>", *BYTES]
+    tokenizer.train_from_iterator(
+        SAMPLE, trainers.BpeTrainer(vocab_size=1000, special_tokens=special, show_progress=False)
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+def bert() -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=700, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(SAMPLE, trainer)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    marks = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks)
+
+
+MAKERS = {"gpt2": gpt2, "roberta": roberta, "t5": t5, "llama": llama, "bert": bert}
+
+
+@cache
+def tokenizer_of(name: str) -> PreTrainedTokenizerFast:
+    return MAKERS[name]()
+
+
+@pytest.fixture(params=MAKERS)
+def tokenizer(request, tmp_path):
+    """As it comes back from a file."""
+    tokenizer_of(request.param).save_pretrained(tmp_path)
+    return PreTrainedTokenizerFast.from_pretrained(tmp_path)
+
+
+def window_of(tokenizer, text=TEXT, length=120):
+    return next(Cutter(tokenizer, Options(length=length, short="pad")).cut(Text("t", text), Counts()))
+
+
+def rows_of(window, text=TEXT):
+    """Of every token: the characters it covers, its kind, its sentence."""
+    size = window.size
+    pieces = [text[a:b] for a, b in zip(window.start[:size], window.end[:size], strict=True)]
+    return list(zip(pieces, [KINDS[kind] for kind in window.kind[:size]], window.sentence[:size].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("gpt2", [], []),
+        ("roberta", ["<s>"], ["</s>"]),
+        ("t5", [], ["</s>"]),
+        ("llama", ["<s>"], []),
+        ("bert", ["[CLS]"], ["[SEP]"]),
+    ],
+)
+def test_windows_have_the_special_tokens_of_the_model_and_no_others(name, before, after):
+    tokenizer = tokenizer_of(name)
+    cutter = Cutter(tokenizer, Options(length=40))
+    assert tokenizer.convert_ids_to_tokens(cutter.prefix) == before
+    assert tokenizer.convert_ids_to_tokens(cutter.suffix) == after
+    windows = list(cutter.cut(Text("t", SAMPLE[0]), Counts()))
+    assert len(windows) > 3
+    content = [token for window in windows for token in window.ids[len(before) : 40 - len(after)].tolist()]
+    assert content == tokenizer(SAMPLE[0], add_special_tokens=False)["input_ids"][: len(content)]
+    assert all(window.special.sum() == len(before) + len(after) for window in windows)
+    assert all(KINDS[window.kind[0]] == "first" for window in windows)
+
+
+def test_tokens_cover_the_whole_text_in_order(tokenizer):
+    window = window_of(tokenizer)
+    covered = {place for a, b in zip(window.start, window.end, strict=True) for place in range(a, b)}
+    assert {place for place, character in enumerate(TEXT) if not character.isspace()} <= covered
+    content = ~window.special[: window.size]
+    assert (np.diff(window.start[: window.size][content]) >= 0).all()
+
+
+def test_every_token_is_in_the_sentence_of_its_first_letter(tokenizer):
+    window = window_of(tokenizer)
+    starts = sentence_starts(TEXT)
+    assert [TEXT[start:].split()[0] for start in starts] == ["Is", "The", "Nobody", "The"]
+    for (piece, _, sentence), start, special in zip(rows_of(window), window.start, window.special, strict=False):
+        if special:
+            assert sentence == -1
+        else:
+            letter = next((p for p in range(start, len(TEXT)) if not TEXT[p].isspace()), len(TEXT))
+            assert sentence == sum(begin <= letter for begin in starts) - 1, piece
+
+
+def test_kinds_do_not_depend_on_spaces_around_a_token(tokenizer):
+    kinds = {piece.strip(): kind for piece, kind, _ in rows_of(window_of(tokenizer))[1:]}
+    assert kinds["."] == kinds["?"] == kinds["!"] == "sentence_end"
+    assert kinds[","] == "comma"
+    assert kinds[";"] == kinds[":"] == "punctuation"
+    assert {kind for piece, kind in kinds.items() if piece.isalpha()} == {"word"}
+
+
+def test_tokens_shown_to_people_have_no_marks_of_the_tokenizer(tokenizer):
+    window = window_of(tokenizer)
+    shown = readable_tokens(tokenizer, window.ids[: window.size])
+    assert len(shown) == window.size
+    for token, (piece, _, _) in zip(shown, rows_of(window), strict=True):
+        assert token
+        assert not set(token) & set("ĠĊ▁\ufffd ")
+        if piece.strip().isascii() and len(piece.strip()) > 1:
+            assert token.removeprefix("##") == (piece.strip().lower() if "##" in "".join(shown) else piece.strip())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("gpt2", " the\n\n€ ", ["the", "⏎", "⏎", "<0xE2>", "<0x82>", "<0xAC>", "␣"]),
+        ("llama", "京", ["␣", "<0xE4>", "<0xBA>", "<0xAC>"]),
+        ("t5", "the", ["the"]),
+        ("bert", "the", ["the"]),
+    ],
+)
+def test_spaces_and_parts_of_characters_are_shown_by_signs(name, text, shown):
+    tokenizer = tokenizer_of(name)
+    assert readable_tokens(tokenizer, tokenizer(text, add_special_tokens=False)["input_ids"]) == shown
+
+
+def test_pieces_of_words_keep_the_sign_of_wordpiece():
+    tokenizer = tokenizer_of("bert")
+    ids = tokenizer("xylophonists", add_special_tokens=False)["input_ids"]
+    assert len(ids) > 2
+    assert all(token.startswith("##") for token in readable_tokens(tokenizer, ids)[1:])
