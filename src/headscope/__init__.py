@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headscope.comparison import Comparison, compare
     from headscope.diagnosis import Diagnosis, doctor
     from headscope.errors import HeadscopeError
     from headscope.looking import inspect
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from headscope.view import View
 
 _HOME = {
+    "Comparison": "comparison",
     "Diagnosis": "diagnosis",
     "HeadscopeError": "errors",
     "Model": "models",
     "Options": "options",
     "Study": "results",
     "View": "view",
+    "compare": "comparison",
     "doctor": "diagnosis",
     "inspect": "looking",
     "load": "models",
@@ -40,12 +43,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Comparison",
     "Diagnosis",
     "HeadscopeError",
     "Model",
     "Options",
     "Study",
     "View",
+    "compare",
     "doctor",
     "inspect",
     "load",

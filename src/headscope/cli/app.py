@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headscope.cli import doctor, inspect, reproduce, study
+from headscope.cli import compare, doctor, inspect, reproduce, study
 from headscope.errors import HeadscopeError
 
 app = typer.Typer(
@@ -67,6 +67,7 @@ def _verb(name: str, module: ModuleType) -> None:
 
 _verb("study", study)
 _verb("inspect", inspect)
+_verb("compare", compare)
 _verb("doctor", doctor)
 _verb("reproduce", reproduce)
 

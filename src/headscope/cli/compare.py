@@ -1,0 +1,52 @@
+"""headscope compare"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headscope.errors import HeadscopeError
+
+EXAMPLES = """[bold]Examples[/bold]\n
+headscope compare minilm-study mpnet-study\n
+headscope compare wiki-bert wiki-gpt2 wiki-random --out models.html"""
+
+COLOURS = {"holds": "green", "does not hold": "red", "can't be said": "dim"}
+
+
+def command(
+    folders: Annotated[list[Path], typer.Argument(help="Two or more study folders.", metavar="FOLDER FOLDER...")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The page; the table goes beside it, as .csv and .parquet.")
+    ] = Path("compare.html"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
+) -> None:
+    """Put models side by side: the same quantities by relative depth, the paper's claims, heads that match."""
+    if out.suffix != ".html":
+        raise HeadscopeError(f"--out {out} must end with .html; the table goes beside it as .csv and .parquet.")
+    taken = [path for path in (out, out.with_suffix(".csv"), out.with_suffix(".parquet")) if path.exists()]
+    if taken and not overwrite:
+        raise HeadscopeError(f"{taken[0]} exists; give another --out, or --overwrite.")
+
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from headscope.comparison import compare
+
+    comparison = compare(folders)
+    comparison.save(out)
+    console = Console(highlight=False)
+    table = Table(title="The paper's claims", box=box.SIMPLE_HEAD, title_justify="left")
+    for name in ("claim", *comparison.models):
+        table.add_column(escape(name))
+    for _, row in comparison.claims.iterrows():
+        verdicts = [str(row[name]) for name in comparison.models]
+        table.add_row(str(row["claim"]), *(f"[{COLOURS[verdict]}]{verdict}[/]" for verdict in verdicts))
+    console.print(table)
+    for sentence in comparison.sentences:
+        console.print(f"  • {escape(sentence)}", soft_wrap=True)
+    console.print(f"Page: {escape(str(out))}, table beside it as .csv and .parquet", soft_wrap=True)
