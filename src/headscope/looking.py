@@ -45,7 +45,7 @@ def inspect(
     >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
     >>> view.pairs(layer=5, head=8)  # doctest: +SKIP
     """
-    given = text if isinstance(text, Text) else next(iter(as_texts([text] if isinstance(text, str) else text)), None)
+    given = _first_text(text)
     if given is None or not given.text.strip():
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     model = as_model(model)
@@ -108,6 +108,14 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> Vi
         line_threshold=options.line_threshold,
         special_option=options.special,
     )
+
+
+def _first_text(text: Any) -> Text | None:
+    if isinstance(text, Text):
+        return text
+    if isinstance(text, str):
+        return next(iter(as_texts([text])))._replace(origin="")
+    return next(iter(as_texts(text)), None)
 
 
 def _numbered(layers: Iterable[int], count: int) -> tuple[int, ...]:

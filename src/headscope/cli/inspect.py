@@ -107,7 +107,7 @@ def _read(text: str) -> Text:
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     if text.lower().removesuffix(".gz").endswith(SUFFIXES) and len(text.split()) == 1:
         raise HeadscopeError(f"There is no file {text}; check the path.")
-    return Given("command line", text)
+    return Given("", text)
 
 
 def _write(view: View, layer: int, heads: list[int], html: Path | None, csv: Path | None, png: Path | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headscope.display.templates import environment
-from headscope.display.wording import about_head, about_view, pairs_of_token, segments, short
+from headscope.display.wording import about_head, about_view, abridged, pairs_of_token, segments, short
 from headscope.view import View
 
 HEADS = 3
@@ -21,7 +21,7 @@ def snippet(view: View) -> str:
         layer=layer,
         heads=[(head, about_head(view, layer, head), view.pairs(layer, head)) for head in heads],
         top=PAIRS,
-        segments=segments(view),
+        segments=[piece._replace(characters=abridged(piece.characters)) for piece in segments(view)],
         strength=(pairs / max(int(pairs.max()), 1)).tolist(),
         focal=focal.positions if focal else [],
         short=short,

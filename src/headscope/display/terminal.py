@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pandas as pd
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from headscope.display.wording import about_head, about_lines, about_view, pairs_of_token, segments, short, visible
+from headscope.display.wording import (
+    about_head,
+    about_lines,
+    about_view,
+    abridged,
+    pairs_of_token,
+    segments,
+    short,
+    visible,
+)
 from headscope.view import View
 
 SHADES = ("#fdebd6", "#fbc890", "#f59e42", "#d96d0f")
 """Backgrounds of tokens, from few high pairs to many; black text is readable on all."""
+COLUMNS = ((True, ""), (False, "bold"), (True, ""), (False, "bold"), (True, ""), (True, ""), (False, "dim"))
+"""Of the table of pairs: right-aligned, and the style."""
 
 
 def show(console: Console, view: View, layer: int, heads: Iterable[int], top: int) -> None:
@@ -42,25 +53,25 @@ def _head(view: View, layer: int, head: int, top: int, coloured: bool) -> Render
 
 
 def _pairs(shown: pd.DataFrame, more: int) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name, side in (("i", "right"), ("token", "left"), ("j", "right"), ("token", "left")):
-        table.add_column(name, justify=side, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
-    for name in ("distance", "N"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    """A table as one text: rich's own takes a minute for the thousands of rows that `--top 0` may have."""
+    rows = [("i", "token", "j", "token", "distance", "N", "")]
     for row in shown.to_dict("records"):
         notes = [note for note, true in (("same sentence", row["same_sentence"]), ("equal", row["equal"])) if true]
-        table.add_row(
-            str(row["i"]),
-            Text(short(row["token_i"]), "bold"),
-            str(row["j"]),
-            Text(short(row["token_j"]), "bold"),
-            str(row["distance"]),
-            f"{row['value']:.2f}",
-            Text(", ".join(notes), "dim"),
+        numbers = str(row["distance"]), f"{row['value']:.2f}"
+        rows.append(
+            (str(row["i"]), short(row["token_i"]), str(row["j"]), short(row["token_j"]), *numbers, ", ".join(notes))
         )
-    below = [Text(f"and {more:,} more (--top 0 for all, --csv FILE for a table)", "dim")] if more else []
-    return Padding(Group(table, *below), (1, 0, 1, 2), expand=False)
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    table = Text(no_wrap=True, overflow="ellipsis")
+    for number, cells in enumerate(rows):
+        for cell, width, (to_the_right, style) in zip(cells, widths, COLUMNS, strict=True):
+            space = " " * (width - cell_len(cell))
+            table.append(space + cell if to_the_right else cell + space, style if number else "dim")
+            table.append("  ")
+        table.append("\n")
+    if more:
+        table.append(f"and {more:,} more (--top 0 for all, --csv FILE for a table)\n", "dim")
+    return Padding(table, (1, 0, 0, 2), expand=False)
 
 
 def _text(view: View, layer: int, head: int, marked: set[int] | None) -> RenderableType:
@@ -70,7 +81,7 @@ def _text(view: View, layer: int, head: int, marked: set[int] | None) -> Rendera
     places = set(focal.positions) if focal else set()
     told = Text()
     for characters, token, special in segments(view):
-        shown = visible(characters)
+        shown = visible(abridged(characters))
         if special and token:
             told.append(" ")
         if marked is not None:

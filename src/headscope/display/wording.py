@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from headscope.view import View
 
 LONGEST_LABEL = 24
+LONGEST_PIECE = 200
 _BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
 
 
@@ -48,6 +49,12 @@ def short(label: str, most: int = LONGEST_LABEL) -> str:
     """
     clean = visible(label).replace("\n", "·").replace("\t", "·")
     return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def abridged(characters: str) -> str:
+    """A piece of the text where there is no room to scroll: the middle of a very long one is left out."""
+    half = LONGEST_PIECE // 2
+    return characters if len(characters) <= LONGEST_PIECE else f"{characters[:half]} … {characters[-half:]}"
 
 
 def visible(text: str) -> str:

@@ -224,10 +224,10 @@
       const [i, j] = pointed(canvas, event);
       const value = name === "similarity" ? current.similarity.matrix[i * S + j] : current.attention[i * S + j];
       const what = name === "similarity" ? (i === j ? "itself" : value.toFixed(2)) : `${(100 * value).toFixed(0)} %`;
-      canvas.title = `${i} ${data.labels[i]} – ${j} ${data.labels[j]}: ${what}`;
+      byId(`${name}-read`).textContent = `${i} ${quoted(i)}, ${j} ${quoted(j)}: ${what}`;
       draw([i, j]);
     });
-    canvas.addEventListener("pointerleave", () => draw());
+    canvas.addEventListener("pointerleave", () => { byId(`${name}-read`).textContent = ""; draw(); });
     canvas.addEventListener("click", (event) => {
       const [i] = pointed(canvas, event);
       byId("text").querySelector(`[data-token="${i}"]`)?.scrollIntoView({ block: "nearest" });
@@ -268,6 +268,7 @@
     made.append(isolated);
     return made;
   }
+  byId("pairs").addEventListener("pointerleave", () => draw());
   byId("more").addEventListener("click", () => list(true));
 
   // ---- the choice of a head
