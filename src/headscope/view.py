@@ -51,7 +51,8 @@ class Focal:
 class View:
     """One window of one text, in every head of the layers measured. S tokens; padding is not kept.
 
-    tokens: as the tokenizer spells them. pieces: the characters of `text` that each covers; special: none.
+    origin: the file that the text is from, "" if none. tokens: as the tokenizer spells them. pieces: the characters
+    of `text` that each covers, none for special tokens.
     ids, kind (index into `windows.KINDS`), sentence (-1: none), special, start, end: (S,).
     text: the characters from the first token to the last; `start` and `end` count in it.
     continues: the text goes on after this window. layers: the layers measured.
