@@ -6,12 +6,22 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import headscope
 from headscope import HeadscopeError, compare
 from headscope.cli.app import app
 from headscope.matching import PROFILE, match_heads
 from headscope.models import Model
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Networks this small only lose by sharing work among threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

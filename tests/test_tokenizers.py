@@ -1,13 +1,18 @@
 """Windows and token strings with other tokenizers than BERT's, trained on the sample texts."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 import headscope
+from headscope import HeadscopeError
+from headscope.families.small import FAMILIES, small_network
+from headscope.models import Model
 from headscope.options import Options
 from headscope.readable import readable_tokens
 from headscope.texts import Text
@@ -194,3 +199,73 @@ def test_pieces_of_words_keep_the_sign_of_wordpiece():
     ids = tokenizer("xylophonists", add_special_tokens=False)["input_ids"]
     assert len(ids) > 2
     assert all(token.startswith("##") for token in readable_tokens(tokenizer, ids)[1:])
+
+
+def model_of(name: str, tokenizer: str) -> Model:
+    """A small network of a family with a tokenizer of its kind."""
+    [family] = [family for family in FAMILIES if family.name == name]
+    whole = replace(family, settings={**family.settings, "vocab_size": 1000})
+    return Model(small_network(whole), tokenizer_of(tokenizer), name)
+
+
+@pytest.fixture
+def one_thread():
+    """Networks this small only lose by sharing work among threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_study_of_a_causal_model_without_special_tokens(tmp_path):
+    """With padding, though the tokenizer has no padding token: token 0 stands in and takes part in nothing."""
+    options = {"length": 24, "max_windows": 12, "short": "pad", "progress": False}
+    study = headscope.study(model_of("GPT-2", "gpt2"), [*SAMPLE[:2], "Two words."], out=tmp_path / "gpt2", **options)
+    attention = study.arrays["attention_sum"]
+    assert (np.triu(attention, 1) == 0).all()
+    assert (study.heads["attention_next"] == 0).all()
+    assert (study.heads["attention_to_special"] == 0).all()
+    assert np.allclose(attention.sum((2, 3)), study.arrays["tokens"])
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_attention_shares_add_up_to_one_where_rows_do_not(tmp_path):
+    study = headscope.study(
+        model_of("GPT-OSS", "llama"), SAMPLE[:2], out=tmp_path / "sinks", length=24, max_windows=6, progress=False
+    )
+    shares = study.heads[[f"attention_to_{kind}" for kind in KINDS]].sum(axis=1)
+    assert np.allclose(shares, 1)
+    assert (study.arrays["attention_sum"].sum((2, 3)) < 0.99 * study.arrays["tokens"]).any()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_the_stacks_of_an_encoder_decoder_are_studies_of_their_own(tmp_path):
+    model = model_of("T5", "t5")
+    options = {"length": 24, "max_windows": 6, "progress": False}
+    studies = {
+        stack: headscope.study(model, SAMPLE[:2], out=tmp_path / str(stack), stack=stack, **options)
+        for stack in (None, "encoder", "decoder", "cross")
+    }
+    assert [study.manifest["model"]["stack"] for study in studies.values()] == [
+        "encoder",
+        "encoder",
+        "decoder",
+        "cross",
+    ]
+    assert [len(study.layers) for study in studies.values()] == [3, 3, 2, 2]
+    assert studies[None].heads.equals(studies["encoder"].heads)
+    future = {stack: np.triu(study.arrays["attention_sum"], 1).sum() for stack, study in studies.items()}
+    assert future["decoder"] == 0
+    assert future["encoder"] > 0
+    assert future["cross"] > 0
+    for study in studies.values():
+        assert np.allclose(study.arrays["attention_sum"].sum((2, 3)), study.arrays["tokens"])
+    assert not np.allclose(studies["decoder"].heads["attention_self"], studies["cross"].heads["attention_self"])
+
+
+def test_a_stack_is_refused_where_there_is_only_one(tmp_path):
+    with pytest.raises(HeadscopeError, match="--stack cross is for encoder-decoders"):
+        headscope.study(model_of("BERT", "bert"), SAMPLE[:1], out=tmp_path / "no", stack="cross", length=24)
+    with pytest.raises(HeadscopeError, match="--stack is 'middle'; it must be"):
+        headscope.Options(stack="middle")

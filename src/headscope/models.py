@@ -32,7 +32,6 @@ class Model:
     network: Any
     tokenizer: Any
     name: str
-    dtype: str = "float32"
     seed: int = 0
 
     @property
@@ -41,13 +40,18 @@ class Model:
         return device
 
     @property
+    def dtype(self) -> str:
+        """Precision of the weights: float32, float16 or bfloat16."""
+        return str(next(self.network.parameters()).dtype).removeprefix("torch.")
+
+    @property
     def architecture(self) -> str:
         return type(self.network).__name__
 
     @property
     def longest(self) -> int | None:
         """The greatest number of tokens the model can take; None where positions are unlimited."""
-        config = self.network.config
+        config = self.network.config.get_text_config()
         table = position_table(self.network)
         limits = [limit for limit in (getattr(config, "max_position_embeddings", None), table) if limit]
         return min(limits) if limits else None
@@ -87,8 +91,8 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     import torch
     import transformers
 
-    transformers.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     target = _device(device)
     if dtype not in ("float32", "float16", "bfloat16"):
         raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
@@ -102,15 +106,13 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     offline = local or not _hub_answers(where)
     kind = getattr(torch, dtype)
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            where, trust_remote_code=False, local_files_only=offline
-        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
         if name.startswith(RANDOM):
-            config = transformers.AutoConfig.from_pretrained(
-                where, trust_remote_code=False, local_files_only=offline
-            )
+            config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
             torch.manual_seed(seed)
-            network = transformers.AutoModel.from_config(config, dtype=kind, trust_remote_code=False)
+            network = transformers.AutoModel.from_config(  # type: ignore[no-untyped-call]
+                config, dtype=kind, trust_remote_code=False
+            )
         else:
             network, info = transformers.AutoModel.from_pretrained(
                 where,
@@ -127,7 +129,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
         raise HeadscopeError(_why_not_loaded(name, local, problem)) from problem
     network = network.eval().requires_grad_(False)
     _check_finite(name, network)
-    return Model(network.to(target), tokenizer, name, dtype, seed)
+    return Model(network.to(target), tokenizer, name, seed)
 
 
 def as_model(model: Model | str) -> Model:
@@ -232,7 +234,8 @@ def _why_not_loaded(name: str, local: bool, problem: Exception) -> str:
         return f"The model {name} has no safetensors weights on the hub, and headscope loads no pickle."
     return (
         f"The model {name} was found neither as a folder nor on the Hugging Face hub (there is none of this name, it "
-        "needs a login, or the hub can't be reached); offline, minilm (built in), a local folder, or a model already in the cache work."
+        "needs a login, or the hub can't be reached); offline, minilm (built in), a local folder, or a model already "
+        "in the cache work."
     )
 
 
