@@ -189,8 +189,7 @@ def measure(windows: list[Example], options: dict) -> tuple[dict[str, np.ndarray
             for head in range(heads):
                 measured[layer][head].add(window, window.attention[layer, head], window.output[layer, head], options)
     arrays = {
-        name: np.array([[head.arrays()[name] for head in row] for row in measured])
-        for name in measured[0][0].arrays()
+        name: np.array([[head.arrays()[name] for head in row] for row in measured]) for name in measured[0][0].arrays()
     }
     unique = np.zeros((layers, heads + 1), dtype=np.int64)
     for layer, row in enumerate(measured):

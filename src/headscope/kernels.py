@@ -1,12 +1,18 @@
-"""`observe` for the CPU: two passes over each A and two over the upper triangle of each C, parallel over heads.
+"""`observe` for the CPU: two passes over each A and two over the upper triangle of each C, heads shared by threads.
 
 The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
 is touched. Loops run over whole rows from 0, and sums are kept per column: the compiler turns such loops into vector
 instructions without changing the order of any sum.
+The threads are plain ones that sleep when idle. Those of a second OpenMP pool beside torch's would go on spinning, and
+take the cores from the model's next product.
 The definitions are those of `similarity`; the tests hold both to the same reference.
 """
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -26,16 +32,13 @@ LANES = 4
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
-def observe(
-    attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen
-) -> None:
+def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen) -> None:
     """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
     output = output.float()
     similarity = torch.empty(attention.shape)
     for window, inner in zip(output, similarity, strict=True):
         torch.bmm(window, window.mT, out=inner)
-    numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
-    _observe(
+    arguments = (
         attention.float().contiguous().numpy(),
         similarity.numpy(),
         tokens.size.numpy(),
@@ -61,16 +64,31 @@ def observe(
         seen.attention_to.numpy(),
         seen.lines.numpy(),
     )
+    heads = attention.shape[1]
+    threads = min(torch.get_num_threads(), heads)
+    bounds = [heads * n // threads for n in range(threads + 1)]
+    elsewhere = [
+        _pool(threads - 1).submit(_observe, first, last, *arguments)
+        for first, last in pairwise(bounds[1:])
+    ]
+    _observe(bounds[0], bounds[1], *arguments)
+    for share in elsewhere:
+        share.result()
 
 
-@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="headscope")
+
+
+@compiled
 def _observe(
-    attention, similarity, size, part, kind, ids, flags, threshold, line_threshold,
+    first, last, attention, similarity, size, part, kind, ids, flags, threshold, line_threshold,
     attention_sum, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,
     peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
 ):  # fmt: skip
-    windows, heads, length, _ = attention.shape
-    for h in numba.prange(heads):
+    windows, _, length, _ = attention.shape
+    for h in range(first, last):
         received = np.empty(length, np.float64)
         keep = np.empty(length, np.float32)
         block_end = np.empty((windows, length), np.int64)

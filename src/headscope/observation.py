@@ -151,9 +151,7 @@ def same_sentence(sentence: Tensor) -> Tensor:
     return (sentence.unsqueeze(-1) == sentence.unsqueeze(-2)) & (sentence >= 0).unsqueeze(-1)
 
 
-def observe(
-    attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen
-) -> None:
+def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen) -> None:
     """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
     attention = attention.float() * tokens.real[:, None, :, None]
     lines = attention_lines(attention, options.line_threshold)
@@ -208,7 +206,5 @@ def _observe_similarity(
 
     inside = (blocks.unsqueeze(-1) == blocks.unsqueeze(-2)) & pairs
     outside = ~inside & pairs
-    means = [
-        (normalised.double() * where).sum((2, 3)) / where.sum((2, 3)) for where in (inside, outside)
-    ]
+    means = [(normalised.double() * where).sum((2, 3)) / where.sum((2, 3)) for where in (inside, outside)]
     seen.contrast.copy_(torch.where(positive, means[0] - means[1], torch.nan))

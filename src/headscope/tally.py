@@ -34,15 +34,12 @@ class Tally:
         self._device = device
         self._observe: Observe = observer(device)
         self.states: dict[str, Tensor] = {
-            name: state.zeros(len(layers), capture.heads, options.length, device)
-            for name, state in STATES.items()
+            name: state.zeros(len(layers), capture.heads, options.length, device) for name, state in STATES.items()
         }
-        self._sums = [
-            Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(layers))
-        ]
+        self._sums = [Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(layers))]
 
-    def add(self, batch: Batch) -> None:
-        """Run the model over a batch and add what all measures see."""
+    def add(self, batch: Batch, pixels: Tensor | None = None) -> None:
+        """Run the model over a batch and add what all measures see. pixels: what a vision model takes instead."""
         tokens = Tokens.of(batch, self._options.special, self._device)
         seen = Seen.empty(len(self._layers), len(batch), self._capture.heads, self._device)
 
@@ -51,7 +48,10 @@ class Tally:
                 index = self._layers.index(layer)
                 self._observe(attention, output, tokens, self._options, self._sums[index], seen.layer(index))
 
-        self._capture.run(tokens.ids, tokens.real.long(), receive, last=self._layers[-1])
+        if pixels is None:
+            self._capture.run(tokens.ids, tokens.real.long(), receive, last=self._layers[-1])
+        else:
+            self._capture.run(pixels, None, receive, last=self._layers[-1])
         self._refuse_nan(seen)
         for measure in MEASURES:
             measure.update(self.states, tokens, seen)
