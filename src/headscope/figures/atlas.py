@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from matplotlib.colors import PowerNorm
 from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
@@ -20,14 +19,22 @@ if TYPE_CHECKING:
 TITLE = "Atlas of all heads"
 CAPTION = (
     "A cell for each head: rows are layers, columns heads, all on one colour scale. Each cell is the head's location "
-    "map, the share of windows in which the tokens at positions i (down) and j (across) are a high pair, or, on demand, "
-    "its similarity map, the mean of the normalised similarity. A line along the diagonal is a head that relates "
-    "neighbours; a cross or frame, one that relates everything to one position; an even shade, one that finds nearly all "
-    "tokens alike; an empty cell, one with few high pairs."
+    "map: the share of windows in which the tokens at positions i (down) and j (across) are a high pair; on demand its "
+    "similarity map, the mean of the normalised similarity. A line along the diagonal is a head that relates "
+    "neighbours; a dark frame or cross, one that relates everything to one position; an even dark shade, one that "
+    "finds nearly all tokens alike; an empty cell, one with few high pairs."
 )
 Map = Literal["location", "similarity"]
+ARRAYS = {"location": "high_count", "similarity": "similarity_sum"}
+LABELS = {
+    "location": "share of windows in which (i, j) is a high pair, √ scale",
+    "similarity": "mean normalised similarity, √ scale",
+}
 GAP = 0.06
 """Of a cell, between cells."""
+CELL_DPI = 125
+LEFT, RIGHT, TOP, BAR = 0.35, 0.08, 0.32, 0.42
+"""Inches round the cells; BAR: for the colour bar below them."""
 
 
 @style.styled
@@ -35,49 +42,64 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, map: Map = "locat
     """Layers: by default all. map: location or similarity."""
     if map not in get_args(Map):
         raise HeadscopeError(f"map is {map!r}; it must be {' or '.join(get_args(Map))}.")
-    chosen = choices.layers_of(study, layers, ()) if layers is not None else study.manifest["layers"]
+    chosen = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
     places = [choices.place_of(study, layer) for layer in chosen]
-    cells = study.arrays["high_count" if map == "location" else "similarity_sum"][places] / study.windows
-    heads = cells.shape[1]
-    width = style.WIDTH if heads >= 6 else 1.2 + heads
-    side = (width - 0.9) / heads
-    figure = style.new_figure(study, max(side * len(chosen) + 0.55, 1.6), width)
-    axes = figure.subplots()
-    small = shrunk(cells, int(side * style.DPI))
-    size = small.shape[-1]
+    whole = study.arrays[ARRAYS[map]][places] / study.windows
+    heads = whole.shape[1]
+    side = (style.WIDTH - LEFT - RIGHT) / max(heads, 6)
+    cells = shrunk(whole, int(side * CELL_DPI))
+    size = cells.shape[-1]
     pitch = size + max(1, round(GAP * size))
-    high = float(np.abs(small).max()) or 1.0
-    lowest = float(small.min())
-    norm = style.SignedPower(0.5, high) if lowest < 0 else PowerNorm(0.5, 0, high)
+    norm, signed = style.scale(0.5, min(float(cells.min()), 0.0), max(float(cells.max()), 0.0) or 1.0)
+
+    across, down = side * heads, side * len(chosen)
+    height = TOP + down + BAR + style.FOOT
+    width = max(LEFT + across + RIGHT, 3.6)
+    figure = style.new_figure(study, height, width)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((LEFT / width, (BAR + style.FOOT) / height, across / width, down / height))
     image = axes.imshow(
-        mosaic(small, pitch), cmap=style.DIVERGING if lowest < 0 else style.SEQUENTIAL, norm=norm, interpolation="auto"
+        mosaic(cells, pitch),
+        cmap=style.SEQUENTIAL if map == "location" else signed,
+        norm=norm,
+        interpolation="nearest",
     )
-    middle = (size - 1) / 2
-    step = 1 if side > 0.16 else 2
-    axes.set_xticks(np.arange(0, heads, step) * pitch + middle, [f"{head}" for head in range(0, heads, step)])
-    axes.set_yticks(np.arange(len(chosen)) * pitch + middle, [f"{layer}" for layer in chosen])
+    axes.set_facecolor("#bbbbbb")
+    for axis, numbers in ((axes.xaxis, range(heads)), (axes.yaxis, chosen)):
+        step = 1 if side > 0.14 else 2
+        axis.set_ticks(
+            (np.arange(len(numbers)) * pitch + (size - 1) / 2)[::step], [str(number) for number in numbers][::step]
+        )
     axes.tick_params(length=0)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set_xlabel("head")
     axes.set_ylabel("layer")
     axes.spines[:].set_visible(False)
-    label = "share of windows in which (i, j) is a high pair" if map == "location" else "mean normalised similarity"
-    style.colour_bar(axes, image, f"{label}, √ scale", (1.02, 0, 0.02, 1))
+    bar = figure.add_axes((LEFT / width, (style.FOOT + 0.22) / height, 0.4, 0.08 / height))
+    style.colour_bar(image, bar, LABELS[map], lying=True)
     return figure
 
 
-def shrunk(cells: NDArray[Any], pixels: int) -> NDArray[np.float64]:
-    """(L, H, S, S) -> (L, H, s, s), s <= pixels: means over squares. The last square of a side may be smaller."""
+def shrunk(cells: NDArray[Any], pixels: int) -> NDArray[Any]:
+    """(L, H, S, S) -> (L, H, s, s), s <= pixels: means over the pairs of two different tokens in each square.
+
+    The diagonal, which no pair is on, takes no part: it would look like a finding.
+    """
     length = cells.shape[-1]
     step = -(-length // max(pixels, 8))
     starts = np.arange(0, length, step)
-    sizes = np.diff(np.append(starts, length))
-    summed = np.add.reduceat(np.add.reduceat(cells, starts, axis=-1), starts, axis=-2)
-    return np.asarray(summed / (sizes[:, None] * sizes), dtype=np.float64)
+
+    def summed(matrix: NDArray[Any]) -> NDArray[Any]:
+        rows: NDArray[Any] = np.add.reduceat(matrix, starts, axis=-2)
+        return np.asarray(np.add.reduceat(rows, starts, axis=-1))
+
+    pairs = 1 - np.eye(length)
+    counts = summed(pairs)
+    return np.where(counts > 0, summed(cells * pairs) / np.maximum(counts, 1), 0)
 
 
-def mosaic(cells: NDArray[np.float64], pitch: int) -> NDArray[np.float64]:
+def mosaic(cells: NDArray[Any], pitch: int) -> NDArray[Any]:
     """(L, H, s, s) -> one picture, a cell every `pitch` pixels, NaN between them."""
     layers, heads, size, _ = cells.shape
     picture = np.full((layers, pitch, heads, pitch), np.nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -30,18 +31,18 @@ def layers_of(study: Study, layers: Sequence[int] | None, paper: Sequence[int]) 
                     f"Layer {layer} was not measured in {study.folder}; there are layers {_listed(measured)}."
                 )
         return list(layers)
-    deepest = study.manifest["model"]["layers"] - 1
-    wanted = [scaled(layer, deepest) for layer in paper]
-    return sorted({min(measured, key=lambda layer, goal=goal: (abs(layer - goal), layer)) for goal in wanted})
+    depth = study.manifest["model"]["layers"]
+    wanted = [scaled(layer, depth) for layer in paper]
+    return sorted({min(measured, key=lambda layer: abs(layer - goal)) for goal in wanted})
 
 
-def scaled(layer: int, deepest: int) -> int:
-    """A layer of the paper's twelve -> the layer at the same depth; halves go down.
+def scaled(layer: int, depth: int) -> int:
+    """A layer of the paper's twelve -> the layer at the same depth of a model with `depth` layers; halves go down.
 
-    >>> [scaled(layer, 5) for layer in (1, 6, 10, 11)]
-    [0, 3, 4, 5]
+    >>> [scaled(layer, 6) for layer in (1, 6, 10, 11)]
+    [0, 2, 4, 5]
     """
-    return (2 * layer * deepest + PAPER_DEPTH - 2) // (2 * (PAPER_DEPTH - 1))
+    return max(0, math.ceil((layer + 1) * depth / PAPER_DEPTH - 1.5))
 
 
 def place_of(study: Study, layer: int) -> int:
@@ -71,8 +72,9 @@ def nearest_and_farthest(study: Study, layers: Sequence[int] | None = None) -> l
     table = with_pairs if enough.empty else enough
     if table.empty:
         return []
-    ends = [table.loc[table.mean_distance.idxmin()], table.loc[table.mean_distance.idxmax()]]
-    return list(dict.fromkeys((int(row["layer"]), int(row["head"])) for row in ends))
+    ordered = table.sort_values("mean_distance", kind="stable")
+    ends = ordered.iloc[[0, -1]]
+    return list(dict.fromkeys(zip(ends["layer"].tolist(), ends["head"].tolist(), strict=True)))
 
 
 def row_of(study: Study, layer: int, head: int) -> pd.Series:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from headscope.figures import choices, style
-from headscope.figures.rows import draw_rows, figure_height, legend
-from headscope.figures.shares import occupied, share_rows
+from headscope.figures.rows import Rows, draw_rows, figure_height, legend, share_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 TITLE = "Repeated tokens among high pairs"
 CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are equal. "
-    "a: of all high pairs; b: of the high pairs within one sentence. Far to the right means that the head pairs a token "
-    "with its own repetitions; the dashed line marks the share that picking pairs at random would give. The thick mark "
-    "and the number are the mean over windows. Windows without high pairs are left out."
+    "a: of all high pairs; b: of the high pairs within one sentence. Far to the right means that the head pairs a "
+    "token with its own repetitions; the dashed line marks the share that picking pairs at random would give. The "
+    "thick mark and the number are the mean over windows. Windows without such pairs are left out."
 )
 
 
@@ -29,20 +30,29 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     chosen = choices.layers_of(study, layers, choices.LAST)
     shown = choices.heads_of(study, heads, choices.all_heads(study))
     figure = style.new_figure(study, figure_height(len(shown), len(chosen)))
-    panels = {
-        layer: (
-            share_rows(study, layer, shown, "repeat_histogram", "repeat_probability", "repeat_chance"),
-            share_rows(study, layer, shown, "repeat_in_sentence_histogram", "repeat_probability_in_sentence"),
-        )
-        for layer in chosen
-    }
-    limit = occupied([rows for pair in panels.values() for rows in pair])
+    panels = {layer: _panels(study, layer, shown) for layer in chosen}
+    limit = max(occupied(rows) for pair in panels.values() for rows in pair)
     grid = figure.subplots(len(chosen), 2, squeeze=False)
     for line, (layer, pair) in zip(grid, panels.items(), strict=True):
-        for axes, rows, letter, which in zip(line, pair, "ab", ("high pairs", "pairs within a sentence"), strict=True):
-            draw_rows(axes, rows, "windows")
+        for axes, rows, letter, which in zip(line, pair, "ab", ("", " within a sentence"), strict=True):
+            draw_rows(axes, rows, f"{letter}   Layer {layer}", "windows")
             axes.set_xlim(0, limit)
-            axes.set_title(f"{letter}   Layer {layer}", loc="left", pad=11)
-            axes.set_xlabel(f"share of {which} with equal tokens")
-    legend(figure, "chance")
+            axes.set_xlabel(f"share of high pairs{which} with equal tokens")
+    legend(figure, chance=True)
     return figure
+
+
+def _panels(study: Study, layer: int, heads: Sequence[int]) -> tuple[Rows, Rows]:
+    decimals = "{:.3f}"
+    return (
+        share_rows(study, layer, heads, "repeat_histogram", "repeat_probability", "repeat_chance", decimals),
+        share_rows(
+            study, layer, heads, "repeat_in_sentence_histogram", "repeat_probability_in_sentence", None, decimals
+        ),
+    )
+
+
+def occupied(rows: Rows) -> float:
+    """Up to where there is anything to see, in tenths."""
+    last = int(np.flatnonzero(rows.counts.any(0)).max(initial=0))
+    return max(0.2, float(np.ceil(np.round(10 * rows.edges[last + 1], 6)) / 10))

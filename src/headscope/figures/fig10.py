@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 TITLE = "Where high pairs lie"
 CAPTION = (
-    "Location maps of two heads: the share of windows in which the tokens at positions i and j are a high pair. Dark "
-    "along the diagonal means a head of short range, which relates neighbours; dark far from it, one of long range; a "
-    "dark cross, that one position, often the first or the last, pairs with everything. By default the head with the "
-    "smallest and the head with the largest mean distance of the whole study, among heads with at least ten high pairs "
-    "a window where there are such. Both maps are symmetric; each has its own scale."
+    "Location maps: the share of windows in which the tokens at positions i and j are a high pair. Dark along the "
+    "diagonal means a head of short range, which relates neighbours; dark far from it, one of long range; a dark "
+    "frame or cross, that one position, often the first or the last, pairs with everything. Shown are the heads with "
+    "the smallest and the largest mean distance of the whole study, unless others are asked for; heads with fewer "
+    "than ten high pairs a window are passed over where there are others. Each map has a scale of its own."
 )
 
 
@@ -36,7 +36,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
         chosen = choices.nearest_and_farthest(study, layers)
     columns = min(max(len(chosen), 1), 2)
     lines = max(-(-len(chosen) // columns), 1)
-    figure = style.new_figure(study, 3.2 * lines, style.WIDTH * columns / 2)
+    figure = style.new_figure(study, 3.0 * lines + style.FOOT, style.WIDTH * columns / 2, maps=True)
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes in grid.flat[len(chosen) :]:
         axes.set_axis_off()
@@ -44,7 +44,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
         style.nothing(grid[0, 0])
     for axes, (layer, head) in zip(grid.flat, chosen, strict=False):
         row = choices.row_of(study, layer, head)
-        style.heat_map(axes, location(study, layer, head), "share of windows, √ scale")
+        style.heat_map(axes, location(study, layer, head), "share of windows")
         style.title(axes, f"Layer {layer}, head {head}: mean distance {row.mean_distance:.1f}", head)
         axes.set_xlabel("token j")
         axes.set_ylabel("token i")

@@ -9,8 +9,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from headscope.figures import choices, style
-from headscope.figures.rows import Rows, draw_rows, figure_height, legend
-from headscope.figures.shares import share_rows
+from headscope.figures.rows import Rows, draw_rows, figure_height, legend, share_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,28 +18,28 @@ if TYPE_CHECKING:
 
 TITLE = "Focal tokens"
 CAPTION = (
-    "The focal token of a head in a window is the token that occurs in most of its high pairs. a: a row for each head, "
-    "the distribution over windows of the share of high pairs that include it; 1 means that every pair has this token. "
-    "b: a row for each layer, the distribution over windows of the number of different focal tokens that its heads "
-    "have; far to the right means that every head has one of its own. The thick mark and the number are the mean."
+    "The focal token of a head in a window is the token that occurs in the most of its high pairs. a: a row for each "
+    "head, the distribution over windows of the share of high pairs that include it; 1 means that every pair has this "
+    "token. b: a row for each layer, the distribution over windows of the number of different focal tokens that its "
+    "heads have; far to the right means that every head has one of its own. The thick mark and the number are the "
+    "mean over windows."
 )
 
 
 @style.styled
 def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """a: by default all heads of the last layer; of `layers` the last. b: by default all layers."""
-    measured = choices.layers_of(study, layers, study.manifest["layers"]) if layers else study.manifest["layers"]
+    measured = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
     shown = choices.heads_of(study, heads, choices.all_heads(study))
     figure = style.new_figure(study, figure_height(max(len(shown), len(measured))))
     left, right = figure.subplots(1, 2)
-    draw_rows(left, share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share"), "windows")
-    left.set_title(f"a   Layer {measured[-1]}", loc="left", pad=11)
+    focal = share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share")
+    draw_rows(left, focal, f"a   Layer {measured[-1]}", "windows")
     left.set_xlabel("share of high pairs with the focal token")
-    draw_rows(right, unique_rows(study, measured), "windows")
-    right.set_title("b   All heads of a layer", loc="left", pad=11)
+    draw_rows(right, unique_rows(study, measured), "b   All heads of a layer", "windows")
     right.set_xlabel("number of different focal tokens")
     right.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    legend(figure, None)
+    legend(figure, chance=False)
     return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from headscope.figures import style
@@ -13,35 +13,33 @@ from headscope.figures import style
 if TYPE_CHECKING:
     from headscope.results import Study
 
-ROW = 1.85
+ROW = 1.62
 """Inches of a row of maps."""
 
 
-def head_and_layer(
-    study: Study,
-    layers: Sequence[int],
-    head: int,
-    maps_of: Callable[[int], NDArray[Any]],
-    label: str,
-    below: float = 0,
-) -> tuple[Figure, SubFigure | None]:
-    """Two couples a row; maps_of(layer) gives (H, S, S). `below`: inches kept free under the maps, and their part."""
-    couples = 2 if len(layers) > 1 else 1
-    rows = -(-len(layers) // couples)
-    width = style.WIDTH if couples == 2 or below else style.WIDTH * 0.62
-    figure = style.new_figure(study, rows * ROW + below + 0.15, width)
-    parts = figure.subfigures(2, 1, height_ratios=[rows * ROW, below], squeeze=False)[:, 0] if below else [figure]
-    grid = parts[0].subplots(rows, 2 * couples, squeeze=False)
+def new_couples(study: Study, layers: int, below: float = 0) -> Figure:
+    """A figure for the couples of so many layers, two a row; `below`: inches kept free under them."""
+    rows = -(-layers // 2)
+    single = layers == 1 and not below
+    height = rows * ROW + below + style.FOOT
+    return style.new_figure(study, height, style.WIDTH / 2 if single else style.WIDTH, below=below, maps=True)
+
+
+def draw_couples(
+    figure: Figure, layers: Sequence[int], head: int, maps_of: Callable[[int], NDArray[Any]], label: str
+) -> None:
+    """maps_of(layer) gives (H, S, S)."""
+    couples = min(len(layers), 2)
+    grid = figure.subplots(-(-len(layers) // couples), 2 * couples, squeeze=False)
     for axes in grid.flat[2 * len(layers) :]:
         axes.set_axis_off()
     for number, layer in enumerate(layers):
         whole = maps_of(layer)
         one, summed = grid.flat[2 * number : 2 * number + 2]
-        style.heat_map(one, whole[head])
+        style.heat_map(one, whole[head], label)
         style.title(one, f"Layer {layer}, head {head}", head)
-        style.heat_map(summed, whole.sum(0), f"{label}, √ scale")
+        style.heat_map(summed, whole.sum(0), label)
         style.title(summed, f"Layer {layer}, sum of heads")
         one.set_ylabel("query i")
-        one.set_xlabel("key j")
-        summed.set_xlabel("key j")
-    return figure, parts[1] if below else None
+        for axes in (one, summed):
+            axes.set_xlabel("key j")

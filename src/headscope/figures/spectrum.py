@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.figures import choices, style
-from headscope.figures.fig13 import STYLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 TITLE = "Values of the normalised similarity"
 CAPTION = (
-    "How often the normalised similarity N of two tokens has which value, over all pairs of tokens, windows and heads of "
-    "a layer. The dashed line is the threshold: pairs to the right of it are high pairs, and the legend says how many of "
-    "all pairs they are. A valley between about 0.1 and 0.6, shaded, means that the choice of the threshold matters "
-    "little; a curve without one, that it matters. Values below -1 are counted in the first bin. Note the logarithmic axis."
+    "How often the normalised similarity N of two tokens has which value, over all pairs of tokens, windows and heads "
+    "of a layer. The dashed line is the threshold: pairs to the right of it are high pairs, and the legend says how "
+    "many of all pairs they are. A valley between about 0.1 and 0.6, shaded, would mean that the choice of the "
+    "threshold matters little. Values below -1 are counted in the first bin. Note the logarithmic axis."
 )
 
 
@@ -30,26 +29,26 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default the paper's."""
     chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
     threshold = study.manifest["options"]["threshold"]
-    figure = style.new_figure(study, 2.8, style.WIDTH * 0.7)
+    figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)
     axes = figure.subplots()
     axes.axvspan(0.1, 0.6, color=style.PALE, linewidth=0)
-    for number, (layer, colour) in enumerate(zip(chosen, style.layer_colours(study, chosen), strict=True)):
+    for layer, colour in zip(chosen, style.layer_colours(study, chosen), strict=True):
         counts = spectrum(study, layer)
         total = counts.sum()
         if not total:
             axes.plot([], [], color=colour, label=f"layer {layer}: no positive similarity")
             continue
-        axes.stairs(
-            counts / total, np.linspace(-1, 1, len(counts) + 1), baseline=None, color=colour,
-            linestyle=STYLES[number % len(STYLES)], label=f"layer {layer}: {high_share(study, layer):.1%} above {threshold:g}",
-        )  # fmt: skip
-    axes.axvline(threshold, color="black", linewidth=0.8, linestyle=(0, (2, 1.2)))
+        high = study.layers.set_index("layer").pairs[layer] / total
+        label = f"layer {layer}: {high:.1%} above {threshold:g}"
+        bins = np.linspace(-1, 1, len(counts) + 1)
+        axes.stairs(counts / total, bins, baseline=None, color=colour, linewidth=1.1, label=label)
+    axes.axvline(threshold, **style.CHANCE)
     axes.set_yscale("log")
     axes.set_xlim(-1, 1)
     axes.set_xlabel("normalised similarity N of two tokens")
     axes.set_ylabel("share of pairs")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="best")
+    axes.legend(loc="upper left")
     return figure
 
 
@@ -57,9 +56,3 @@ def spectrum(study: Study, layer: int) -> NDArray[Any]:
     """(200,): how many pairs of all heads of a layer have which value."""
     counts: NDArray[Any] = study.arrays["similarity_histogram"][choices.place_of(study, layer)].sum(0)
     return counts
-
-
-def high_share(study: Study, layer: int) -> float:
-    """Of all pairs of a layer, the share of high pairs."""
-    pairs = study.layers.set_index("layer").pairs[layer]
-    return float(pairs / spectrum(study, layer).sum())

@@ -8,30 +8,38 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib
 import matplotlib.style
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, PowerNorm
+from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, ListedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
+
+from headscope.display.wording import short
 
 if TYPE_CHECKING:
     from headscope.results import Study
 
 WIDTH = 7.1
 """Inches: two columns of a journal."""
+FOOT = 0.17
+"""Inches at the foot of every figure for the line that says what was measured."""
 DPI = 200
-SMALL, TINY = 6.0, 5.5
+TITLE, TEXT, SMALL, TINY = 7.5, 7.0, 6.0, 5.5
 GREY, PALE = "#666666", "#eeeeee"
+CHANCE: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (2, 1.2))}
 
-SEQUENTIAL = "magma_r"
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "headscope", ["white", *matplotlib.colormaps["magma_r"](np.linspace(0.03, 1, 32))]
+)
+"""White for 0: most of most maps is near 0, and paper is white."""
 DIVERGING = "RdBu_r"
 
 HEAD_COLOURS = (
@@ -44,13 +52,14 @@ TOKEN_COLOURS = ("#f6c54f", "#9bd0f5", "#b5de8a", "#f4a6a0", "#c9b3e6", "#7fd1c4
 """Light enough for black text on them."""
 
 _FALLBACK_FONTS = (
-    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans Mono CJK JP", "Hiragino Sans",
-    "PingFang SC", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew",
-    "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Segoe UI Symbol", "Arial Unicode MS",
+    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Hiragino Sans", "PingFang SC",
+    "Yu Gothic", "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
+    "Noto Sans Thai", "Noto Emoji", "Segoe UI Symbol", "Arial Unicode MS",
 )  # fmt: skip
+"""For the scripts that matplotlib's own font lacks; those that are installed are used."""
 
 _lock = threading.RLock()
-_Choices = ParamSpec("_Choices")
+_Given = ParamSpec("_Given")
 
 
 @contextmanager
@@ -62,15 +71,13 @@ def settings() -> Iterator[None]:
         yield
 
 
-def styled(
-    draw: Callable[Concatenate[Study, _Choices], Figure],
-) -> Callable[Concatenate[Study, _Choices], Figure]:
+def styled(draw: Callable[_Given, Figure]) -> Callable[_Given, Figure]:
     """Draw with our settings, and lay out once: saving the figure then depends on no setting."""
 
     @wraps(draw)
-    def drawn(study: Study, *args: _Choices.args, **choices: _Choices.kwargs) -> Figure:
+    def drawn(*given: _Given.args, **choices: _Given.kwargs) -> Figure:
         with settings():
-            figure = draw(study, *args, **choices)
+            figure = draw(*given, **choices)
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
         return figure
@@ -79,27 +86,37 @@ def styled(
 
 
 def save(figure: Figure, path: Path, title: str) -> None:
-    """Write a figure in the format that the name of the file ends with."""
+    """Write a figure in the format that the name of the file ends with; the same figure gives the same file."""
     metadata: dict[str, Any] = {"Title": title}
     if path.suffix == ".svg":
         metadata["Date"] = None
+    if path.suffix == ".pdf":
+        metadata["CreationDate"] = None
     with settings():
         figure.savefig(path, dpi=DPI, metadata=metadata)
 
 
-def new_figure(study: Study, height: float, width: float = WIDTH) -> Figure:
-    """An empty figure, with a line at its foot that says what was measured."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02)  # type: ignore[union-attr]
+def new_figure(study: Study, height: float, width: float = WIDTH, *, below: float = 0, maps: bool = False) -> Figure:
+    """An empty figure, with a line at its foot that says what was measured; sizes in inches.
+
+    below: kept free between the panels and the foot. maps: the panels are square, so the space between is taken out.
+    """
+    foot = (FOOT + below) / height
+    layout = ConstrainedLayoutEngine(
+        w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps
+    )
+    figure = Figure(figsize=(width, height), layout=layout)
     options = study.manifest["options"]
-    figure.supxlabel(
+    figure.text(
+        1 - 0.05 / width,
+        0.05 / height,
         f"{short(Path(study.model_name).name, 40)} · {study.windows:,} windows of {options['length']} tokens · "
         f"threshold {options['threshold']:g}",
         fontsize=TINY,
         color=GREY,
-        x=0.995,
         ha="right",
         parse_math=False,
+        in_layout=False,
     )
     return figure
 
@@ -109,10 +126,15 @@ def head_colour(head: int) -> str:
 
 
 def layer_colours(study: Study, layers: Sequence[int]) -> list[Any]:
-    """Dark for the first layers of the model, light for the last."""
+    """Dark for the first layers of the model, bright for the last."""
     depth = study.manifest["model"]["layers"]
-    colours = matplotlib.colormaps["viridis"]
-    return [colours(0.9 * layer / max(depth - 1, 1)) for layer in layers]
+    colours = matplotlib.colormaps["plasma"]
+    return [colours(0.8 * layer / max(depth - 1, 1)) for layer in layers]
+
+
+def paler(colour: Any, share: float = 0.3) -> tuple[float, ...]:
+    """A colour mixed with so much white."""
+    return tuple(share + (1 - share) * part for part in to_rgb(colour))
 
 
 def title(axes: Axes, text: str, head: int | None = None) -> None:
@@ -120,21 +142,9 @@ def title(axes: Axes, text: str, head: int | None = None) -> None:
     if head is None:
         axes.set_title(text, loc="left")
         return
-    size = matplotlib.rcParams["axes.titlesize"]
-    axes.annotate(
-        "■", (0, 1), (0, 4), "axes fraction", "offset points", color=head_colour(head), fontsize=size, va="baseline"
-    )
-    axes.annotate(text, (0, 1), (size * 1.1, 4), "axes fraction", "offset points", fontsize=size, va="baseline")
-
-
-def short(text: str, most: int) -> str:
-    """The beginning of a text, on one line, without characters that can't be drawn.
-
-    >>> short("constabulary", 8)
-    'constab…'
-    """
-    clean = "".join(character if character.isprintable() else "·" for character in text[: most + 1])
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": TITLE}
+    axes.annotate("■", (0, 1), (0, 4), color=head_colour(head), **place)
+    axes.annotate(text, (0, 1), (1.1 * TITLE, 4), **place)
 
 
 def heat_map(
@@ -142,40 +152,61 @@ def heat_map(
     matrix: NDArray[Any],
     label: str = "",
     *,
-    power: float = 0.5,
     diverging: bool = False,
+    power: float | None = None,
     top: float | None = None,
 ) -> AxesImage:
-    """A square map of tokens, row i and column j, with its colour bar.
+    """A square map of tokens, row i and column j, with its colour bar; diverging: red above 0, blue below.
 
-    Values go to colours by `power`, so that the many small ones can be told apart; diverging: 0 in the middle.
+    power: colours go by value ** power; by default by the square root where most values are small beside the largest.
+    top: the end of the scale; by default the largest value, or, where a few stand far above all others, the end of
+    the others. The bar then has an arrow.
     """
-    high = float(np.nanmax(np.abs(matrix), initial=0)) if top is None else top
-    high = high if high > 0 else 1.0
-    norm = SignedPower(power, high) if diverging else PowerNorm(power, 0, high, clip=True)
-    image = axes.imshow(matrix, cmap=DIVERGING if diverging else SEQUENTIAL, norm=norm, interpolation="auto")
+    values = np.abs(matrix[np.isfinite(matrix)])
+    most = float(values.max(initial=0)) or 1.0
+    common, middle = np.quantile(values, [0.98, 0.5]) if values.size else (0.0, 0.0)
+    if top is None:
+        top = float(common) if 0 < 3 * common < most else most
+    if power is None:
+        power = 0.5 if middle < 0.2 * top else 1.0
+    low = max(float(np.nanmin(matrix, initial=0)), -top) if diverging else 0.0
+    norm, colours = scale(power, low, top)
+    image = axes.imshow(matrix, cmap=colours if diverging else SEQUENTIAL, norm=norm, interpolation="auto")
     axes.set_facecolor(PALE)
     token_ticks(axes, len(matrix))
-    colour_bar(axes, image, label)
+    beside = axes.inset_axes((1.03, 0, 0.05, 1))
+    colour_bar(image, beside, f"{label}, √ scale" if label and power < 1 else label, beyond=top < most)
     return image
 
 
-def colour_bar(axes: Axes, image: AxesImage, label: str = "", place: tuple[float, ...] = (1.03, 0, 0.05, 1)) -> None:
-    """A colour bar as high as its map, with a few round numbers."""
-    bar = axes.figure.colorbar(image, cax=axes.inset_axes(place))
+def colour_bar(image: AxesImage, bar_axes: Axes, label: str = "", *, beyond: bool = False, lying: bool = False) -> None:
+    """A colour bar with a few round numbers. beyond: there are values past its end."""
+    orientation = "horizontal" if lying else "vertical"
+    ends = "max" if beyond else "neither"
+    bar = bar_axes.figure.colorbar(image, cax=bar_axes, orientation=orientation, extend=ends, extendfrac=0.04)
     bar.locator = FixedLocator(_round_numbers(image.norm))
     bar.formatter = FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
     bar.minorticks_off()
     bar.update_ticks()
-    bar.outline.set_linewidth(0.4)  # type: ignore[operator]
-    bar.ax.tick_params(labelsize=TINY, length=1.5, pad=1.5)
-    if label:
+    bar_axes.tick_params(labelsize=TINY, length=1.5, pad=1.5)
+    if label and lying:
+        bar_axes.annotate(
+            label,
+            (1, 0.5),
+            (6, 0),
+            "axes fraction",
+            "offset points",
+            va="center",
+            fontsize=SMALL,
+            annotation_clip=False,
+        )
+    elif label:
         bar.set_label(label, fontsize=SMALL, labelpad=2)
 
 
 def token_ticks(axes: Axes, length: int) -> None:
     """At most five positions are labelled on each side."""
-    step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048) if length <= 5 * step)
+    step = 1 << max(length // 5, 1).bit_length() - (length < 10)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MultipleLocator(step))
     axes.set_xlim(-0.5, length - 0.5)
@@ -187,37 +218,36 @@ def nothing(axes: Axes, text: str = "no high pairs") -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=GREY, style="italic")
 
 
-def frame(axes: Axes, colour: str, width: float = 0.5) -> None:
-    axes.add_patch(
-        Rectangle((0, 0), 1, 1, transform=axes.transAxes, fill=False, edgecolor=colour, linewidth=width, clip_on=False)
-    )
+def scale(power: float, low: float, high: float) -> tuple[Normalize, Colormap]:
+    """How values from low <= 0 to high go to colours: by sign(x) |x| ** power, white for 0, red above, blue below.
+
+    The blue part is as long as there are values for it: nothing where low is 0.
+    """
+    end = max(high, -low)
+
+    def forward(value: Any) -> Any:
+        return np.sign(value) * np.abs(np.asarray(value) / end) ** power
+
+    def backward(value: Any) -> Any:
+        return end * np.sign(value) * np.abs(value) ** (1 / power)
+
+    first, last = forward(low), forward(high)
+    norm = FuncNorm((forward, backward), low, high)
+    colours = matplotlib.colormaps[DIVERGING](0.5 + 0.5 * np.linspace(first, last, 256))
+    return norm, ListedColormap(colours, "headscope signed")
 
 
-class SignedPower(Normalize):
-    """Colours by sign(x) |x| ** power, 0 in the middle."""
-
-    def __init__(self, power: float, high: float) -> None:
-        super().__init__(-high, high, clip=True)
-        self.power = power
-
-    def __call__(self, value: Any, clip: bool | None = None) -> Any:
-        scaled = np.ma.masked_invalid(value) / float(self.vmax or 1)
-        return 0.5 + 0.5 * np.sign(scaled) * np.minimum(np.abs(scaled), 1) ** self.power
-
-    def inverse(self, value: Any) -> Any:
-        centred = 2 * np.asarray(value) - 1
-        return float(self.vmax or 1) * np.sign(centred) * np.abs(centred) ** (1 / self.power)
-
-
-def _round_numbers(norm: Normalize) -> list[float]:
-    """0 and numbers such as 0.02 or 5 that stand well apart on the scale; the largest first choice."""
-    low, high = float(norm.vmin or 0), float(norm.vmax or 1)
-    steps = [digit * 10.0**power for power in range(-8, 9) for digit in (5, 2, 1)]
+def _round_numbers(norm: Any) -> list[float]:
+    """0 and numbers such as 0.02 or 5 that stand well apart on the scale, the largest first."""
+    if np.isclose(norm.inverse(0.5), (norm.vmin + norm.vmax) / 2):
+        ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(norm.vmin, norm.vmax)
+        return [float(tick) for tick in ticks if norm.vmin <= tick <= norm.vmax]
+    steps = [float(f"{digit}e{power}") for power in range(-9, 10) for digit in (1, 2, 5)]
     chosen = [0.0]
-    for value in sorted((step for step in steps if step <= high), reverse=True):
-        if all(abs(norm(value) - norm(other)) > (0.14 if low == 0 else 0.1) for other in chosen):
+    for value in reversed([step for step in steps if step <= norm.vmax]):
+        if all(abs(norm(value) - norm(other)) > 0.12 for other in chosen):
             chosen.append(value)
-    return sorted(chosen + ([-value for value in chosen if value] if low < 0 else []))
+    return sorted(chosen + [-value for value in chosen if norm.vmin <= -value < 0 and norm(0) - norm(-value) > 0.12])
 
 
 def _settings() -> dict[str, Any]:
@@ -225,23 +255,31 @@ def _settings() -> dict[str, Any]:
     fallback = [name for name in _FALLBACK_FONTS if name in installed]
     return {
         "font.family": ["DejaVu Sans", *fallback],
-        "font.size": 7,
-        "axes.titlesize": 7.5,
+        "font.size": TEXT,
+        "axes.titlesize": TITLE,
         "axes.titlepad": 4,
-        "axes.labelsize": 7,
+        "axes.labelsize": TEXT,
         "axes.labelpad": 2,
-        "axes.linewidth": 0.5,
+        "axes.linewidth": 0.4,
+        "axes.edgecolor": GREY,
         "xtick.labelsize": SMALL,
         "ytick.labelsize": SMALL,
+        "xtick.color": GREY,
+        "ytick.color": GREY,
+        "xtick.labelcolor": "black",
+        "ytick.labelcolor": "black",
         "xtick.major.size": 2,
         "ytick.major.size": 2,
-        "xtick.major.width": 0.5,
-        "ytick.major.width": 0.5,
+        "xtick.minor.size": 1.2,
+        "ytick.minor.size": 1.2,
+        "xtick.major.width": 0.4,
+        "ytick.major.width": 0.4,
+        "xtick.minor.width": 0.3,
+        "ytick.minor.width": 0.3,
         "xtick.major.pad": 2,
         "ytick.major.pad": 2,
         "legend.fontsize": SMALL,
         "legend.frameon": False,
         "lines.linewidth": 1.0,
         "svg.hashsalt": "headscope",
-        "axes.unicode_minus": True,
     }
