@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from headscope.runner import study
     from headscope.texts import read_texts, sample_texts
     from headscope.view import View
+    from headscope.vision import ImageStudy, study_images
 
 _HOME = {
     "Comparison": "comparison",
     "Diagnosis": "diagnosis",
     "HeadscopeError": "errors",
+    "ImageStudy": "vision",
     "Model": "models",
     "Options": "options",
     "Study": "results",
@@ -40,12 +42,14 @@ _HOME = {
     "read_texts": "texts",
     "sample_texts": "texts",
     "study": "runner",
+    "study_images": "vision",
 }
 
 __all__ = [
     "Comparison",
     "Diagnosis",
     "HeadscopeError",
+    "ImageStudy",
     "Model",
     "Options",
     "Study",
@@ -58,6 +62,7 @@ __all__ = [
     "read_texts",
     "sample_texts",
     "study",
+    "study_images",
 ]
 
 

@@ -24,7 +24,7 @@ RANDOM = "random:"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A transformer, its tokenizer, and the name it was asked for by.
+    """A transformer, its tokenizer (of a vision model its image processor), and the name it was asked for by.
 
     `headscope.load` makes one; for a network of your own: `Model(network, tokenizer, "my model")`.
     """
@@ -47,6 +47,11 @@ class Model:
     @property
     def architecture(self) -> str:
         return type(self.network).__name__
+
+    @property
+    def takes_images(self) -> bool:
+        name: str = self.network.main_input_name
+        return name == "pixel_values"
 
     @property
     def longest(self) -> int | None:
@@ -106,9 +111,10 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     offline = local or not _hub_answers(where)
     kind = getattr(torch, dtype)
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
+        config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
+        preparing = _what_prepares(name, config)
+        tokenizer = preparing.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
         if name.startswith(RANDOM):
-            config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
             torch.manual_seed(seed)
             network = transformers.AutoModel.from_config(  # type: ignore[no-untyped-call]
                 config, dtype=kind, trust_remote_code=False
@@ -130,6 +136,19 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     network = network.eval().requires_grad_(False)
     _check_finite(name, network)
     return Model(network.to(target), tokenizer, name, seed)
+
+
+def _what_prepares(name: str, config: Any) -> Any:
+    """Of texts a tokenizer, of images an image processor."""
+    import transformers
+
+    kind = transformers.AutoModel._model_mapping.get(type(config), None)
+    takes = getattr(kind, "main_input_name", "input_ids")
+    if takes == "pixel_values":
+        return transformers.AutoImageProcessor
+    if takes != "input_ids":
+        raise HeadscopeError(f"The model {name} takes {takes}; headscope measures models that take texts or images.")
+    return transformers.AutoTokenizer
 
 
 def as_model(model: Model | str) -> Model:

@@ -91,6 +91,8 @@ class Cutter:
     """Cuts texts into windows with one tokenizer."""
 
     def __init__(self, tokenizer: Any, options: Options) -> None:
+        if not hasattr(tokenizer, "all_special_ids"):
+            raise HeadscopeError("The model takes images, not texts; give image files, or folders of them.")
         if not getattr(tokenizer, "is_fast", False):
             raise HeadscopeError(
                 f"The tokenizer {type(tokenizer).__name__} can't tell which characters a token covers, "

@@ -10,6 +10,8 @@ import typer
 from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
 
 if TYPE_CHECKING:
+    from headscope.models import Model
+    from headscope.options import Options
     from headscope.results import Study
 
 EXAMPLES = """[bold]Examples[/bold]\n
@@ -23,7 +25,8 @@ def command(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text files, .jsonl, .parquet (any of them .gz), folders, - for standard input, hf:DATASET. "
+            help="Text files, .jsonl, .parquet (any of them .gz), folders, - for standard input, hf:DATASET; "
+            "for a vision model image files or folders of them. "
             "None: the built-in sample.",
             show_default=False,
         ),
@@ -55,6 +58,7 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
     """Measure every head of a model over a corpus."""
+    from headscope.images import are_images
     from headscope.options import Options, parse_layers
     from headscope.texts import read_texts, sample_texts
 
@@ -71,6 +75,10 @@ def command(
         seed=seed,
         stack=stack,  # type: ignore[arg-type]
     )
+    if texts and are_images(texts):
+        from headscope.models import load
+
+        return _study_images(load(model, device=device, dtype=dtype, seed=seed), texts, chosen, out, overwrite, quiet)
     source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
 
     from headscope.results import claim
@@ -92,6 +100,39 @@ def command(
     )
     if not quiet:
         _summary(finished)
+
+
+def _study_images(
+    model: Model, places: list[str], options: Options, out: Path, overwrite: bool, quiet: bool
+) -> None:
+    """A study of images has tables and arrays of its own; it is written at the end."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from headscope.vision import study_images
+
+    finished = study_images(
+        model,
+        places,
+        threshold=options.threshold,
+        line_threshold=options.line_threshold,
+        special=options.special,
+        layers=options.layers,
+        max_images=options.max_windows,
+        batch_size=options.batch_size,
+        progress=not quiet,
+    )
+    finished.save(out, overwrite)
+    if not quiet:
+        nearest = finished.layers.dropna(subset="mean_distance").nsmallest(1, "mean_distance")
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"[bold]{escape(repr(finished))}[/bold]")
+        for layer, distance in zip(nearest["layer"], nearest["mean_distance"], strict=True):
+            console.print(
+                f"  • High pairs are closest in layer {layer}: {distance:.1f} patches apart, "
+                f"where all pairs of patches are {finished.distance_chance:.1f}."
+            )
+        console.print(f"Tables: {escape(str(out / 'heads.csv'))}, arrays beside it")
 
 
 def _summary(study: Study) -> None:

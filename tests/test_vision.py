@@ -1,0 +1,155 @@
+"""Images: patches are the tokens, distance is on the grid, and what needs words is absent."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from transformers import ViTImageProcessorPil
+
+import headscope
+from headscope import HeadscopeError
+from headscope.cli.app import app
+from headscope.families.small import FAMILIES, small_network
+from headscope.images import are_images, read_images
+from headscope.models import Model
+from headscope.vision import Grid
+
+BY_NAME = {family.name: family for family in FAMILIES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Networks this small only lose by sharing work among threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def model_of(name: str) -> Model:
+    network = small_network(BY_NAME[name])
+    side = network.config.image_size
+    return Model(network, ViTImageProcessorPil(size={"height": side, "width": side}), name)
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return np.random.default_rng(0).integers(0, 256, (6, 40, 50, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def study(pictures):
+    return headscope.study_images(model_of("ViT"), pictures, batch_size=4, progress=False)
+
+
+def test_distance_is_measured_between_patches_and_not_along_the_row():
+    apart = Grid(3, 4, before=2).distance
+    assert np.isnan(apart[:2]).all()
+    assert np.isnan(apart[:, :2]).all()
+    assert apart[2, 2 + 4] == 1
+    assert apart[2, 2 + 3] == 3
+    assert apart[2, 2 + 11] == pytest.approx(np.hypot(2, 3))
+
+
+def test_heads_are_measured_as_they_are_for_texts(study, pictures):
+    """By hand, from the model's own attentions and its projections' inputs."""
+    model = model_of("ViT")
+    pixels = model.tokenizer(images=list(pictures), return_tensors="pt")["pixel_values"]
+    outputs = []
+    for name, module in model.network.named_modules():
+        if name.endswith("attention.o_proj"):
+            module.register_forward_pre_hook(lambda _, given: outputs.append(given[0]))
+    model.network.set_attn_implementation("eager")
+    with torch.no_grad():
+        attentions = model.network(pixel_values=pixels, output_attentions=True).attentions
+    assert study.grid == Grid(3, 3, before=1)
+    first = [float(A[:, head, :, 0].mean()) for A in attentions for head in range(4)]
+    assert np.allclose(study.heads["attention_to_first"], first, atol=1e-6)
+    assert np.allclose(study.heads["attention_to_patch"], 1 - np.array(first), atol=1e-6)
+    distances = []
+    for Z in outputs:
+        heads = Z.unflatten(-1, (4, -1)).transpose(1, 2)
+        for head in range(4):
+            found = []
+            for z in heads[:, head]:
+                C = (z @ z.T).triu(1).numpy()
+                upper = np.triu_indices(10, 1)
+                high = C[upper] > 0.3 * C[upper].max() if C[upper].max() > 0 else np.zeros(45, bool)
+                found += [d for d in study.grid.distance[upper][high] if not np.isnan(d)]
+            distances.append(np.mean(found))
+    assert np.allclose(study.heads["mean_distance"], distances)
+
+
+def test_what_needs_words_is_absent(study):
+    for table in (study.heads, study.layers):
+        assert not [name for name in table if "repeat" in name or "sentence" in name or "comma" in name]
+        assert {"mean_distance", "focal_share", "attention_to_first", "attention_to_patch", "block_contrast"} <= set(
+            table
+        )
+    assert not [name for name in study.arrays if "repeat" in name or "sentence" in name]
+    assert study.arrays["attention_sum"].shape == (3, 4, 10, 10)
+
+
+def test_dinov2_is_measured_too(pictures):
+    study = headscope.study_images(model_of("DINOv2"), list(pictures), max_images=3, layers=(0, 2), progress=False)
+    assert (study.images, study.grid) == (3, Grid(3, 3, before=1))
+    assert study.layers["layer"].tolist() == [0, 2]
+
+
+def test_images_come_from_files_folders_and_arrays(tmp_path, pictures):
+    for number, picture in enumerate(pictures[:2]):
+        Image.fromarray(picture).save(tmp_path / f"{number}.png")
+    np.save(tmp_path / "more.npy", pictures[2:])
+    assert are_images([tmp_path])
+    assert np.array_equal(np.stack(list(read_images(tmp_path))), pictures)
+    assert np.array_equal(next(read_images([tmp_path / "1.png"])), pictures[1])
+    (tmp_path / "notes.txt").write_text("words")
+    assert not are_images([tmp_path])
+
+
+def test_bad_images_are_refused_with_their_name(tmp_path):
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    with pytest.raises(HeadscopeError, match=r"broken\.png can't be read"):
+        list(read_images(tmp_path))
+    with pytest.raises(HeadscopeError, match=r"shape \(4, 4\)"):
+        list(read_images(np.zeros((4, 4), dtype=np.uint8)))
+    with pytest.raises(HeadscopeError, match="no image"):
+        list(read_images([tmp_path / "nowhere"]))
+
+
+def test_texts_and_images_are_not_mixed_up(tmp_path, pictures, tiny):
+    with pytest.raises(HeadscopeError, match="tiny does not take images"):
+        headscope.study_images(tiny, pictures)
+    with pytest.raises(HeadscopeError, match="takes images, not texts"):
+        headscope.study(model_of("ViT"), ["Some text."], out=tmp_path / "no", length=10, progress=False)
+
+
+def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pictures, capsys):
+    model = model_of("ViT")
+    model.network.save_pretrained(tmp_path / "vit")
+    model.tokenizer.save_pretrained(tmp_path / "vit")
+    (tmp_path / "photos").mkdir()
+    Image.fromarray(pictures[0]).save(tmp_path / "photos" / "a.png")
+    out = tmp_path / "out"
+    command = ["study", str(tmp_path / "photos"), "--model", str(tmp_path / "vit"), "--out", str(out)]
+    assert app(command, standalone_mode=False) == 0
+    assert "patches apart" in capsys.readouterr().out
+    assert json.loads((out / "images.json").read_text())["grid"] == {"rows": 3, "columns": 3, "before": 1}
+    assert pd.read_parquet(out / "heads.parquet").shape[0] == 12
+    assert app(command, standalone_mode=False) == 2
+    with pytest.raises(HeadscopeError, match=r"holds no study\.json"):
+        headscope.read(out)
+
+
+def test_the_doctor_looks_at_vision_models_too():
+    [diagnosis] = headscope.doctor(model_of("DINOv2"))
+    assert diagnosis.right
+
+
+def test_the_figure_shows_distance_and_attention_by_layer(study):
+    near, first = study.figure().axes
+    assert near.lines[0].get_ydata().tolist() == study.layers["mean_distance"].tolist()
+    assert first.lines[0].get_ydata().tolist() == study.layers["attention_to_first"].tolist()
