@@ -1,184 +1,310 @@
 """Finished shards on disk, so that a study can be killed at any moment and go on where it stopped.
 
-A checkpoint is one safetensors file, written aside, synced and renamed; its name carries its checksum, so a truncated
-or altered one is found and its shard run again. `sum-K` holds shards 0 to K-1 added up in order: the disk never holds
-more than a few single shards, and the order of adding is always the same.
+A checkpoint is one safetensors file whose name carries its checksum, so a truncated or altered one is found and its
+shard run again. `shard-I` holds one shard; `sum-K` holds shards 0 to K-1 added up in order. The newest two sums are
+kept and every single shard since the older one: the disk never holds more than a few, and the loss of any one file
+costs at most one shard.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
-import shutil
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
-from headscope.tally import add_into
+from headscope.storage import Arrays, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.sums import Sum
 
 FOLDER = "unfinished"
-FOLD = 8
-"""Single shards that wait before they are added to the sum."""
+PLAN = "plan.json"
+LOCK = ".lock"
+FOLD = 4
+"""Shards from one sum on disk to the next."""
 
-Arrays = dict[str, NDArray[Any]]
+_NAME = re.compile(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors")
+_REST = "rest of "
+"""Before the name of a float array: what rounding cut off its sum."""
+
+Specs = Mapping[str, tuple[str, tuple[int, ...]]]
+"""Name -> dtype and shape of every array that a checkpoint must hold."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a checkpoint says of itself."""
+
+    path: Path
+    fingerprints: list[str]
+    batch_size: int
 
 
 class Checkpoints:
-    """The folder of an unfinished study. `fingerprints` says which windows each finished shard measured."""
+    """The finished shards of an unfinished study.
 
-    def __init__(self, study: Path) -> None:
+    `fingerprints` says which windows each finished shard measured, `batch_size` is the smallest that any of them was
+    measured with, `told` are sentences about what was damaged or missing when the study went on.
+    """
+
+    def __init__(self, study: Path, specs: Specs) -> None:
         self._folder = study / FOLDER
+        self._specs = specs
+        self._identity = ""
         self.fingerprints: dict[int, str] = {}
-        self.damaged: list[int] = []
+        self.batch_size: int | None = None
+        self.told: list[str] = []
+        self._singles: dict[int, Path] = {}
+        self._sums: dict[int, Path] = {}
+        self._sum: Sum | None = None
         self._summed = 0
-        self._waiting: dict[int, Path] = {}
-        self._sum: Path | None = None
+        self._writer = ThreadPoolExecutor(1, "checkpoints")
+        self._writing: Future[None] | None = None
 
-    def begin(self, identity: dict[str, Any]) -> bool:
-        """Start anew, or go on if there is an unfinished study of the same identity. True if it goes on."""
-        plan = self._folder / "plan.json"
-        if plan.is_file():
-            try:
-                before = json.loads(plan.read_text("utf-8"))
-            except ValueError:
-                before = None
-            if not isinstance(before, dict):
-                raise HeadscopeError(f"{plan} is damaged; start anew with --overwrite.")
-            differing = sorted(key for key in {*before, *identity} if before.get(key) != identity.get(key))
+    def begin(self, identity: Mapping[str, Any]) -> None:
+        """Start anew, or go on if there is an unfinished study of the same identity."""
+        self._identity = checksum(json.dumps(identity, sort_keys=True).encode())
+        plan = self._folder / PLAN
+        if _holds_shards(self._folder):
+            before = _read_plan(plan)
+            differing = before is not None and _differences(before, identity)
             if differing:
                 raise HeadscopeError(
-                    f"{self._folder.parent} holds an unfinished study that differs in {_told(differing, before, identity)}; "
+                    f"{self._folder.parent} holds an unfinished study that differs in {differing}; "
                     "give the same, another --out, or --overwrite."
                 )
+            if before is None:
+                self.told.append(f"{plan} was damaged or missing; it is written anew.")
             self._find()
-            return True
-        self._folder.mkdir(parents=True, exist_ok=True)
         write_atomically(plan, json.dumps(identity, indent=1).encode())
-        return False
 
-    def add(self, index: int, fingerprint: str, arrays: Arrays) -> None:
-        """Keep one finished shard."""
-        path = self._write("shard", index, [fingerprint], arrays)
-        self._waiting[index] = path
+    def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
+        """Keep one finished shard. It is written while the next one is measured."""
+        self.flush()
+        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size)
+
+    def check(self) -> None:
+        """Raise if the newest shard turned out not to be writable."""
+        if self._writing is not None and self._writing.done():
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until everything given is on disk."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def close(self) -> None:
+        self._writer.shutdown()
+
+    def total(self, count: int) -> Sum | None:
+        """The first `count` shards added up, in order; None where there is none. They must be all there are."""
+        self.flush()
+        if sorted(self.fingerprints) != list(range(count)):
+            raise HeadscopeError(
+                f"The texts make {count} shards, but {self._folder} holds others from a longer run of texts; "
+                "give the same texts, another --out, or --overwrite."
+            )
+        return self._sum.settled() if self._sum is not None else None
+
+    def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
+        self._singles[index] = self._write("shard", index, [fingerprint], batch_size, arrays)
+        self._count_in(index, fingerprint, batch_size)
+        if index == self._summed:
+            self._add_next(arrays)
+            self._add_waiting()
+        if self._summed - max(self._sums, default=0) >= FOLD:
+            assert self._sum is not None
+            rest = {_REST + name: array for name, array in self._sum.rest.items()}
+            fingerprints = [self.fingerprints[i] for i in range(self._summed)]
+            path = self._write("sum", self._summed, fingerprints, self.batch_size or 0, self._sum.whole | rest)
+            self._sums[self._summed] = path
+            self._prune()
+
+    def _count_in(self, index: int, fingerprint: str, batch_size: int) -> None:
         self.fingerprints[index] = fingerprint
-        ready = [i for i in range(self._summed, self._summed + FOLD) if i in self._waiting]
-        if len(ready) == FOLD:
-            self._fold(FOLD)
+        self.batch_size = min(batch_size, self.batch_size or batch_size)
 
-    def total(self) -> Arrays:
-        """All shards added up, in order."""
-        count = len(self.fingerprints)
-        whole = self._load_sum()
-        for index in range(self._summed, count):
-            whole = _added(whole, _load(self._waiting[index])[1])
-        if whole is None:
-            raise HeadscopeError(f"{self._folder} holds no finished shard.")
-        return whole
+    def _add_next(self, arrays: Arrays) -> None:
+        if self._sum is None:
+            self._sum = Sum(arrays)
+        else:
+            self._sum.add(arrays)
+        self._summed += 1
 
-    def remove(self) -> None:
-        shutil.rmtree(self._folder)
+    def _add_waiting(self) -> None:
+        """Shards that were finished before one that comes earlier."""
+        while self._summed in self._singles:
+            self._add_next(_arrays(self._singles[self._summed]))
 
-    def _fold(self, count: int) -> None:
-        whole = self._load_sum()
-        for index in range(self._summed, self._summed + count):
-            whole = _added(whole, _load(self._waiting[index])[1])
-        assert whole is not None
-        summed = self._summed + count
-        path = self._write("sum", summed, [self.fingerprints[i] for i in range(summed)], whole)
-        stale = [self._waiting.pop(i) for i in range(self._summed, summed)]
-        if self._sum is not None:
-            stale.append(self._sum)
-        self._sum, self._summed = path, summed
-        for old in stale:
-            old.unlink()
+    def _prune(self) -> None:
+        """Remove what the older of the two newest sums makes superfluous."""
+        newest = sorted(self._sums)[-2:]
+        stale = [self._sums.pop(count) for count in sorted(self._sums) if count not in newest]
+        if len(newest) == 2:
+            stale += [self._singles.pop(index) for index in sorted(self._singles) if index < newest[0]]
+        for path in stale:
+            path.unlink(missing_ok=True)
 
-    def _load_sum(self) -> Arrays | None:
-        return _load(self._sum)[1] if self._sum is not None else None
-
-    def _write(self, kind: str, number: int, fingerprints: list[str], arrays: Arrays) -> Path:
-        content = save(arrays, {"fingerprints": json.dumps(fingerprints)})
-        checksum = hashlib.sha256(content).hexdigest()
-        path = self._folder / f"{kind}-{number:06d}-{checksum}.safetensors"
-        write_atomically(path, content)
+    def _write(self, kind: str, number: int, fingerprints: list[str], batch_size: int, arrays: Arrays) -> Path:
+        about = {"identity": self._identity, "fingerprints": fingerprints, "batch_size": batch_size}
+        pieces = safetensors_pieces(arrays, {"headscope": json.dumps(about)})
+        path = self._folder / f"{kind}-{number:06d}-{checksum(pieces)}.safetensors"
+        write_atomically(path, pieces)
         return path
 
     def _find(self) -> None:
-        """Take stock of what is on disk; what is damaged is removed and its shards are measured again."""
-        found: dict[str, dict[int, Path]] = {"sum": {}, "shard": {}}
+        """Take stock of what is on disk. What is damaged is removed, and its shards are measured again."""
+        singles: dict[int, _Found] = {}
+        sums: dict[int, _Found] = {}
+        damaged: list[tuple[str, int]] = []
         for path in sorted(self._folder.iterdir()):
-            match = re.fullmatch(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors", path.name)
+            match = _NAME.fullmatch(path.name)
             if match is None:
                 if path.name.endswith(".part"):
                     path.unlink()
                 continue
-            if _checksum(path) != match[3]:
-                path.unlink()
-                self.damaged.append(int(match[2]))
-                continue
-            found[match[1]][int(match[2])] = path
-        if found["sum"]:
-            self._summed = max(found["sum"])
-            self._sum = found["sum"].pop(self._summed)
-            self.fingerprints.update(enumerate(_load(self._sum)[0]))
-        for old in found["sum"].values():
-            old.unlink()
-        for index, path in found["shard"].items():
-            if index < self._summed:
+            kind, number = match[1], int(match[2])
+            found = self._read(path, match[3], kind, number)
+            if found is None:
+                damaged.append((kind, number))
                 path.unlink()
             else:
-                self._waiting[index] = path
-                self.fingerprints[index] = _load(path)[0][0]
+                (sums if kind == "sum" else singles)[number] = found
+        self._sums = {count: found.path for count, found in sums.items()}
+        self._singles = {index: found.path for index, found in singles.items()}
+        if sums:
+            self._summed = max(sums)
+            newest = sums[self._summed]
+            arrays = _arrays(newest.path)
+            rest = {name.removeprefix(_REST): arrays.pop(name) for name in list(arrays) if name.startswith(_REST)}
+            self._sum = Sum(arrays, rest)
+            for index, fingerprint in enumerate(newest.fingerprints):
+                self._count_in(index, fingerprint, newest.batch_size)
+        for index, found in singles.items():
+            if index >= self._summed:
+                self._count_in(index, found.fingerprints[0], found.batch_size)
+        self._add_waiting()
+        self._tell(damaged)
+
+    def _tell(self, damaged: list[tuple[str, int]]) -> None:
+        gaps = set(range(max(self.fingerprints, default=-1))) - set(self.fingerprints)
+        for kind, number in damaged:
+            again = {number} if kind == "shard" else set(range(number))
+            again -= set(self.fingerprints)
+            gaps -= again
+            what = f"of shard {number}" if kind == "shard" else f"of the first {number} shards"
+            then = f"{_shards(again)} measured again" if again else "nothing was lost by it"
+            self.told.append(f"The checkpoint {what} was damaged; {then}.")
+        if gaps:
+            self.told.append(f"The checkpoint of {_shards(gaps, plain=True)} is missing; measured now.")
+
+    def _read(self, path: Path, expected: str, kind: str, number: int) -> _Found | None:
+        """None where the file is damaged or not of this study."""
+        specs = dict(self._specs)
+        if kind == "sum":
+            specs |= {_REST + name: spec for name, spec in self._specs.items() if spec[0] == "float64"}
+        try:
+            if file_checksum(path) != expected:
+                return None
+            with safe_open(path, framework="numpy") as file:
+                about = json.loads((file.metadata() or {})["headscope"])
+                names = set(file.keys())
+                shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+                kinds = {name: file.get_slice(name).get_dtype() for name in names}
+            found = _Found(path, list(map(str, about["fingerprints"])), int(about["batch_size"]))
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError):
+            return None
+        if about.get("identity") != self._identity:
+            raise HeadscopeError(
+                f"{path} is a checkpoint of another study than the one asked for; give another --out, or --overwrite."
+            )
+        whole = {name: ({"F64": "float64", "I64": "int64"}.get(kinds[name]), shapes[name]) for name in names}
+        held = number if kind == "sum" else 1
+        return found if whole == specs and len(found.fingerprints) == held else None
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Either the whole file is there under its name, or it is not."""
-    part = path.with_name(path.name + ".part")
+@contextmanager
+def locked(study: Path) -> Iterator[None]:
+    """Hold the study folder for one run; the next one is refused. A run that leaves no shard leaves no folder."""
+    folder = study / FOLDER
+    fresh = not study.exists()
     try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+        # Some network file systems have no locks: there, nothing keeps two runs apart but their user.
+        with suppress(NotImplementedError):
+            lock.acquire(timeout=0)
+    except Timeout:
+        raise HeadscopeError(f"Another run is writing to {study}; wait for it, or give another --out.") from None
     except OSError as problem:
-        with suppress(OSError):
-            part.unlink()
-        raise HeadscopeError(
-            f"{path} can't be written: {problem.strerror or problem}; what is finished is kept, "
-            "and the same command goes on from there."
-        ) from None
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _load(path: Path) -> tuple[list[str], Arrays]:
-    """The fingerprints of the shards in a checkpoint, and its arrays."""
-    content = path.read_bytes()
+        reason = problem.strerror or str(problem)
+        raise HeadscopeError(f"The folder {study} can't be written to ({reason}); give another --out.") from None
     try:
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        return json.loads(header["__metadata__"]["fingerprints"]), load(content)
-    except (SafetensorError, ValueError, KeyError) as problem:
-        raise HeadscopeError(f"{path} is not a checkpoint of headscope ({problem}); remove it and go on.") from None
+        yield
+    finally:
+        if not _holds_shards(folder):
+            remove(study)
+        lock.release()
+        if fresh:
+            with suppress(OSError):
+                study.rmdir()
 
 
-def _added(whole: Arrays | None, part: Arrays) -> Arrays:
-    if whole is None:
-        return {name: np.array(array) for name, array in part.items()}
-    add_into(whole, part)
-    return whole
+def clear(study: Path) -> None:
+    """Remove the checkpoints of a study; the folder stays with the run that holds it."""
+    _remove(study / FOLDER, PLAN)
 
 
-def _told(differing: list[str], before: dict[str, Any], now: dict[str, Any]) -> str:
-    return " and ".join(f"{key} ({before.get(key)!r} there, {now.get(key)!r} now)" for key in differing)
+def remove(study: Path) -> None:
+    """Remove the folder of the checkpoints with all of them, but nothing else that may lie in it."""
+    folder = study / FOLDER
+    _remove(folder, PLAN, LOCK)
+    with suppress(OSError):
+        folder.rmdir()
 
 
+def _remove(folder: Path, *names: str) -> None:
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        name = path.name.removesuffix(".part")
+        if name in names or _NAME.fullmatch(name):
+            path.unlink(missing_ok=True)
+
+
+def _holds_shards(folder: Path) -> bool:
+    return folder.is_dir() and any(_NAME.fullmatch(path.name) for path in folder.iterdir())
+
+
+def _arrays(path: Path) -> Arrays:
+    with safe_open(path, framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def _read_plan(path: Path) -> dict[str, Any] | None:
+    try:
+        plan = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return plan if isinstance(plan, dict) else None
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    return " and ".join(
+        f"{key} ({before.get(key)!r} there, {now.get(key)!r} now)"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    )
+
+
+def _shards(indices: set[int], plain: bool = False) -> str:
+    names = ", ".join(map(str, sorted(indices)))
+    if plain:
+        return f"shard {names}" if len(indices) == 1 else f"shards {names}"
+    return f"shard {names} is" if len(indices) == 1 else f"shards {names} are"

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,19 @@ from typing import Any
 import pandas as pd
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
-from headscope.checkpoints import FOLDER as UNFINISHED
-from headscope.checkpoints import write_atomically
+from headscope import checkpoints
 from headscope.errors import HeadscopeError
+from headscope.storage import Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.sums import Sum
 from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.view import View
 
 MANIFEST = "study.json"
+ARRAYS = "arrays.safetensors"
+REST = "rest.safetensors"
+"""Of a part of a study: what rounding cut off its sums, so that merged parts are the whole to the last bit."""
+EXAMPLE = ("example.json", "example.safetensors")
 FORMAT = 1
 """Raised when a folder written by this version can't be read by an older one."""
 
@@ -74,7 +78,7 @@ class Study:
 
     @cached_property
     def arrays(self) -> ArrayFile:
-        return ArrayFile(self.folder / "arrays.safetensors")
+        return ArrayFile(self.folder / ARRAYS)
 
     @cached_property
     def example(self) -> View:
@@ -90,6 +94,18 @@ class Study:
     def windows(self) -> int:
         windows: int = self.manifest["counts"]["windows"]
         return windows
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write everything on one page that opens without a network; by default report.html in the folder."""
+        from headscope.report import write_report
+
+        return write_report(self, path)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what was run, findings, the layers."""
+        from headscope.report import summary
+
+        return summary(self)
 
     def _table(self, name: str) -> pd.DataFrame:
         path = self.folder / f"{name}.parquet"
@@ -111,11 +127,13 @@ def read(folder: str | os.PathLike[str]) -> Study:
     return Study(folder)
 
 
-def write(folder: Path, manifest: dict[str, Any], states: Mapping[str, NDArray[Any]]) -> Study:
+def write(folder: Path, manifest: dict[str, Any], total: Sum) -> Study:
     """Write a finished study; the manifest comes last, so that a folder that has one is whole."""
     layers = manifest["layers"]
-    arrays = {**states, **derived_arrays(states)}
-    files = {"arrays.safetensors": save(dict(sorted(arrays.items())))}
+    states = total.whole
+    files: dict[str, bytes | Pieces] = {ARRAYS: safetensors_pieces({**states, **derived_arrays(states)})}
+    if manifest["parts"]["held"] != list(range(1, manifest["parts"]["of"] + 1)):
+        files[REST] = safetensors_pieces(total.rest)
     for name, table in (("heads", heads_table(states, layers)), ("layers", layers_table(states, layers))):
         files[f"{name}.csv"] = table.to_csv(index=False).encode()
         buffer = io.BytesIO()
@@ -123,10 +141,21 @@ def write(folder: Path, manifest: dict[str, Any], states: Mapping[str, NDArray[A
         files[f"{name}.parquet"] = buffer.getvalue()
     for name, content in files.items():
         write_atomically(folder / name, content)
-    sums = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
-    manifest = {**manifest, "files": sums}
+    sums = {name: checksum(content) for name, content in files.items()}
+    if manifest["example"] is not None:
+        sums |= {name: file_checksum(folder / name) for name in EXAMPLE}
+    manifest = {**manifest, "files": dict(sorted(sums.items()))}
     write_atomically(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return Study(folder)
+
+
+def windows_hash(fingerprints: Mapping[int, str]) -> str:
+    """One number for all shards, by their place in the whole; those of several parts add up (see `add_hashes`)."""
+    return add_hashes(hashlib.sha256(f"{index} {value}".encode()).hexdigest() for index, value in fingerprints.items())
+
+
+def add_hashes(hashes: Iterable[str]) -> str:
+    return f"{sum(int(value, 16) for value in hashes) % 2**256:064x}"
 
 
 def claim(folder: Path, overwrite: bool) -> None:
@@ -135,20 +164,16 @@ def claim(folder: Path, overwrite: bool) -> None:
         raise HeadscopeError(f"--out {folder} is a file; name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         if (folder / MANIFEST).exists():
+            # A run that was killed in its last moment, when all results were written, leaves these.
+            checkpoints.remove(folder)
             raise HeadscopeError(
                 f"{folder} holds a finished study; read it with 'headscope report {folder}', "
                 "or give another --out, or --overwrite."
             )
-        if not (folder / UNFINISHED / "plan.json").exists():
+        if not (folder / checkpoints.FOLDER).is_dir():
             raise HeadscopeError(
                 f"{folder} holds something other than a study; give another --out, or --overwrite to write into it."
             )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise HeadscopeError(f"The folder {folder} can't be made: {problem.strerror}.") from None
-    if not os.access(folder, os.W_OK):
-        raise HeadscopeError(f"The folder {folder} can't be written to; give another --out.")
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -156,7 +181,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise HeadscopeError(f"There is no study folder {folder}; check the path.")
     if not path.is_file():
-        if (folder / UNFINISHED).is_dir():
+        if (folder / checkpoints.FOLDER).is_dir():
             raise HeadscopeError(
                 f"The study in {folder} is not finished; run the same headscope study command again to go on."
             )

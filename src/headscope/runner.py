@@ -6,31 +6,32 @@ import hashlib
 import os
 import platform
 import queue
-import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
-from filelock import FileLock, Timeout
+import numpy as np
 
-from headscope import results
+from headscope import checkpoints, results
+from headscope import shards as cutting
 from headscope.capture import Capture
-from headscope.checkpoints import FOLDER as UNFINISHED
 from headscope.checkpoints import Checkpoints
-from headscope.engines import local
+from headscope.engines import Place
+from headscope.engines.base import Engine, threads_set
 from headscope.errors import HeadscopeError
 from headscope.looking import look
 from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
-from headscope.shards import WINDOWS_PER_SHARD, Shard, ShardRunner, chosen_layers, cut_shards
-from headscope.texts import Texts, as_texts
+from headscope.shards import Part, Shard, chosen_layers, cut_shards, state_specs
+from headscope.sums import Sum
+from headscope.texts import Text, Texts, as_texts
 from headscope.windows import Counts, Cutter, Window, cut_all
 
 Item = TypeVar("Item")
@@ -46,6 +47,11 @@ def study(
     overwrite: bool = False,
     progress: bool = True,
     example: int = 0,
+    engine: str = "local",
+    workers: int | None = None,
+    threads: int | None = None,
+    address: str | None = None,
+    shard: str = "1/1",
     **options: Any,
 ) -> results.Study:
     """Measure every head of a model over a corpus and write a study folder.
@@ -53,6 +59,8 @@ def study(
     model: a name (`headscope.load`) or a `Model`. texts: strings, paths, `headscope.read_texts(...)`; none: the sample.
     options: the fields of `headscope.Options`, for example `length=128, threshold=0.3, layers=(0, 5, 11)`.
     example: the number of the window that the study keeps, for figures that show one text.
+    workers, threads: processes, and threads of each; engine "ray": workers on the Ray cluster at `address`.
+    shard: "3/16" measures the third of sixteen parts, for `headscope.merge`.
     An unfinished study of the same model, texts and options in `out` goes on where it stopped.
 
     >>> import headscope
@@ -64,34 +72,45 @@ def study(
         raise HeadscopeError(
             f"--example is {example}; it must be the number of a window, from 0 on and below --max-windows."
         )
+    place = Place(engine, workers, threads, address)
+    part = Part.parse(shard)
     folder = Path(out)
     texts = as_texts(texts)
     results.claim(folder, overwrite)
-    lock = FileLock(folder / ".lock")
-    try:
-        with lock.acquire(timeout=0):
-            return _Run(as_model(model), texts, folder, asked, progress, example).run(overwrite)
-    except Timeout:
-        raise HeadscopeError(f"Another run is writing to {folder}; wait for it, or give another --out.") from None
-    finally:
-        if not lock.is_locked:
-            (folder / ".lock").unlink(missing_ok=True)
+    loaded = as_model(model)
+    with checkpoints.locked(folder):
+        # Once more: another run may have ended here while this one loaded its model.
+        results.claim(folder, overwrite)
+        return _Run(loaded, texts, folder, asked, place, part, progress, example).run(overwrite)
 
 
 class _Run:
     """One study, from claim to manifest."""
 
     def __init__(
-        self, model: Model, texts: Texts, folder: Path, options: Options, progress: bool, example: int
+        self,
+        model: Model,
+        texts: Texts,
+        folder: Path,
+        options: Options,
+        place: Place,
+        part: Part,
+        progress: bool,
+        example: int,
     ) -> None:
         self._model = model
         self._texts = texts
         self._folder = folder
         self._options = options
+        self._place = place
+        self._part = part
         self._progress = progress
         self._example = example
         self._example_window: Window | None = None
         self._counts = Counts()
+        self._texts_hash = hashlib.sha256()
+        self._fingerprints: list[str] = []
+        self._measured = 0
         self._read_all = threading.Event()
         model.check_length(options.length)
         self._cutter = Cutter(model.tokenizer, options)
@@ -102,71 +121,99 @@ class _Run:
         began = time.perf_counter()
         if overwrite:
             (self._folder / results.MANIFEST).unlink(missing_ok=True)
-            if (self._folder / UNFINISHED).is_dir():
-                shutil.rmtree(self._folder / UNFINISHED)
-        checkpoints = Checkpoints(self._folder)
-        going_on = checkpoints.begin(self._identity())
-        runner = ShardRunner(self._model, self._options, self._capture)
+            checkpoints.clear(self._folder)
+        specs = state_specs(len(self._layers), self._capture.heads, self._options.length)
+        with (
+            closing(self._place.build(self._model, self._options, self._capture)) as engine,
+            closing(Checkpoints(self._folder, specs)) as kept,
+            threads_set(engine.threads),
+        ):
+            kept.begin(self._identity(engine))
+            self._measure(engine, kept)
+            total = kept.total(len(self._fingerprints))
+            if not self._counts.windows:
+                raise HeadscopeError(self._why_no_window())
+            if total is None:
+                total = Sum({name: np.zeros(shape, dtype) for name, (dtype, shape) in specs.items()})
+            manifest = self._manifest(engine, kept.batch_size or self._options.batch_size)
+            manifest["example"] = self._keep_example()
+            manifest["seconds"] = round(time.perf_counter() - began, 3)
+            finished = results.write(self._folder, manifest, total)
+        checkpoints.clear(self._folder)
+        return finished
+
+    def _measure(self, engine: Engine, kept: Checkpoints) -> None:
+        """Measure what no checkpoint holds."""
         with Bar(f"Measuring {self._model.name}", "windows", self._progress) as bar:
-            if going_on and checkpoints.fingerprints:
+            if kept.fingerprints and self._progress:
                 bar.say(f"Going on with the unfinished study in {self._folder}.")
-            for index in checkpoints.damaged:
-                bar.say(f"A checkpoint (number {index}) was damaged; its shard is measured again.")
-            shards = _ahead(self._shards(), AHEAD)
-            fingerprints: list[str] = []
+            for sentence in kept.told:
+                bar.say(sentence)
 
             def tick(count: int) -> None:
                 bar.advance(count)
                 bar.expect(*self._total())
+                kept.check()
 
-            for shard, arrays in local.run(runner, self._to_do(shards, checkpoints, fingerprints, tick), tick):
-                checkpoints.add(shard.index, fingerprints[shard.index], arrays)
-        if not fingerprints:
-            raise HeadscopeError(self._why_no_window())
-        manifest = self._manifest(fingerprints, runner.batch_size)
-        manifest["example"] = self._keep_example()
-        manifest["seconds"] = round(time.perf_counter() - began, 3)
-        finished = results.write(self._folder, manifest, checkpoints.total())
-        checkpoints.remove()
-        return finished
+            to_do = self._to_do(_ahead(self._shards(), AHEAD), dict(kept.fingerprints), tick)
+            with closing(engine.run(to_do, tick, bar.say)) as measured:
+                for done in measured:
+                    index = done.shard.index
+                    kept.add(index, self._fingerprints[index], done.arrays, done.batch_size)
+            kept.flush()
+        changed = self._texts.changed()
+        if changed:
+            raise HeadscopeError(
+                f"{changed[0]} changed while it was measured, so the results would be of no one text; what is measured "
+                "is kept: the same command goes on if the file is as it was, or use --overwrite."
+            )
 
     def _shards(self) -> Iterator[Shard]:
-        windows = cut_all(self._texts, self._cutter, self._counts, self._options.max_windows)
+        wanted = self._part.holds if self._part.of > 1 else None
+        windows = cut_all(self._noted_texts(), self._cutter, self._counts, self._options.max_windows, wanted)
         yield from cut_shards(self._noticing_example(windows))
         self._read_all.set()
 
+    def _noted_texts(self) -> Iterator[Text]:
+        """The texts; what was read of them is hashed, so that parts of one study know each other."""
+        for text in self._texts:
+            content = text.text.encode()
+            self._texts_hash.update(len(content).to_bytes(8, "little"))
+            self._texts_hash.update(content)
+            yield text
+
     def _noticing_example(self, windows: Iterable[Window]) -> Iterator[Window]:
-        for number, window in enumerate(windows):
-            if number == self._example:
+        for window in windows:
+            if self._counts.windows - 1 == self._example:
                 self._example_window = window
             yield window
 
-    def _keep_example(self) -> dict[str, Any]:
-        """Write the example beside the results, and say for the manifest which it is."""
-        if self._example_window is None:
-            last = self._counts.windows - 1
+    def _keep_example(self) -> dict[str, Any] | None:
+        """Write the example beside the results, and say for the manifest which it is; None in a part without it."""
+        if self._example >= self._counts.windows:
             raise HeadscopeError(
-                f"--example is {self._example}, but the windows are numbered 0 to {last}; "
+                f"--example is {self._example}, but the windows are numbered 0 to {self._counts.windows - 1}; "
                 "what is measured is kept, and the same command with another --example ends at once."
             )
+        if self._example_window is None:
+            return None
         view = look(self._model, self._capture, self._example_window, self._options)
         view.save(self._folder)
         return {"window": self._example, "origin": view.origin}
 
-    def _to_do(
-        self, shards: Iterable[Shard], checkpoints: Checkpoints, fingerprints: list[str], tick: Any
-    ) -> Iterator[Shard]:
+    def _to_do(self, shards: Iterable[Shard], kept: dict[int, str], tick: Any) -> Iterator[Shard]:
         """The shards that no checkpoint holds; those that one holds must be of the same windows."""
         for shard in shards:
             fingerprint = shard.fingerprint
-            fingerprints.append(fingerprint)
-            before = checkpoints.fingerprints.get(shard.index)
+            self._fingerprints.append(fingerprint)
+            self._measured += len(shard.batch)
+            before = kept.get(shard.index)
             if before is None:
                 yield shard
             elif before == fingerprint:
                 tick(len(shard.batch))
             else:
-                first = shard.index * WINDOWS_PER_SHARD
+                first = self._part.in_the_whole(shard.index) * cutting.WINDOWS_PER_SHARD
                 raise HeadscopeError(
                     f"The texts differ from those that the unfinished study in {self._folder} began with "
                     f"(in windows {first} to {first + len(shard.batch) - 1}); give the same texts, another --out, "
@@ -177,38 +224,41 @@ class _Run:
         """Windows there will be, and whether that is certain."""
         windows = self._counts.windows
         if self._read_all.is_set():
-            return windows, True
+            return (windows if self._part.of == 1 else self._measured), True
         share = self._texts.read_share
         estimate = int(windows / share) if share else None
         most = self._options.max_windows
         if most is not None and (estimate is None or estimate > most):
-            return most, False
-        return estimate, False
+            estimate = most
+        return estimate and max(1, estimate // self._part.of), False
 
     def _why_no_window(self) -> str:
         counts, length = self._counts, self._options.length
         if counts.short_windows_left_out:
             specials = len(self._cutter.prefix) + len(self._cutter.suffix)
             return (
-                f"All {counts.texts} texts are shorter than a window: the longest has {counts.longest_short} tokens, and "
-                f"--length {length} needs {length - specials} beside {specials} special ones; "
+                f"All {counts.texts} texts are shorter than a window: the longest has {counts.longest_short} tokens, "
+                f"and --length {length} needs {length - specials} beside {specials} special ones; "
                 "use --short pad, or a smaller --length."
             )
         return f"There is no text to measure: {counts.texts} texts were read and none holds a token."
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self, engine: Engine) -> dict[str, Any]:
         """What must be the same for a study to go on; the texts are compared shard by shard."""
+        model = self._model
         return {
             "headscope": metadata.version("headscope"),
-            "model": self._model.name,
-            "weights": self._model.weights_hash,
-            "dtype": self._model.dtype,
-            "device": str(self._model.device),
-            "threads": torch.get_num_threads(),
+            "torch": metadata.version("torch"),
+            "model": f"{model.architecture} {model.weights_hash[:16]}",
+            "dtype": model.dtype,
+            "device": engine.device,
+            "threads": engine.threads,
+            "shard": f"{self._part.number}/{self._part.of}",
+            "windows_per_shard": cutting.WINDOWS_PER_SHARD,
             **self._options.as_dict(),
         }
 
-    def _manifest(self, fingerprints: list[str], batch_size: int) -> dict[str, Any]:
+    def _manifest(self, engine: Engine, batch_size: int) -> dict[str, Any]:
         model = self._model
         counts = {key: value for key, value in asdict(self._counts).items() if key != "longest_short"}
         return {
@@ -229,16 +279,26 @@ class _Run:
             },
             "texts": {
                 "name": self._texts.name,
-                "windows_sha256": hashlib.sha256("".join(fingerprints).encode()).hexdigest(),
+                "sha256": self._texts_hash.hexdigest(),
+                "windows_sha256": results.windows_hash(
+                    {self._part.in_the_whole(index): value for index, value in enumerate(self._fingerprints)}
+                ),
             },
             "options": self._options.as_dict(),
             "layers": list(self._layers),
-            "counts": counts | {"unreadable_records_left_out": self._texts.bad},
+            "counts": {
+                **counts,
+                "windows": self._measured,
+                "unreadable_records_left_out": self._texts.bad,
+            },
+            "parts": {"of": self._part.of, "held": [self._part.number], "windows": self._counts.windows},
             "run": {
-                "device": str(model.device),
-                "threads": torch.get_num_threads(),
+                "engine": engine.name,
+                "workers": engine.workers,
+                "threads": engine.threads,
+                "device": engine.device,
                 "batch_size": batch_size,
-                "windows_per_shard": WINDOWS_PER_SHARD,
+                "windows_per_shard": cutting.WINDOWS_PER_SHARD,
             },
             "versions": {
                 "python": platform.python_version(),
@@ -281,4 +341,5 @@ def _ahead(items: Iterable[Item], depth: int) -> Iterator[Item]:
             yield item
     finally:
         stopped.set()
-        thread.join()
+        # Not for ever: it may be waiting for standard input.
+        thread.join(1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -13,9 +15,10 @@ from numpy.typing import NDArray
 
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
+from headscope.measures.base import sizes
 from headscope.models import Model
 from headscope.options import Options
-from headscope.tally import Tally
+from headscope.tally import STATES, Tally
 from headscope.windows import Batch, Window, stack
 
 WINDOWS_PER_SHARD = 1024
@@ -23,10 +26,14 @@ WINDOWS_PER_SHARD = 1024
 
 Tick = Callable[[int], None]
 """Told how many more windows are done; a negative number where some must be done again."""
+Say = Callable[[str], None]
+"""Told one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Shard:
+    """`index` counts the shards of one run, from 0."""
+
     index: int
     batch: Batch
 
@@ -37,6 +44,33 @@ class Shard:
         for array in (self.batch.ids, self.batch.size, self.batch.sentence, self.batch.kind, self.batch.special):
             digest.update(array.tobytes())
         return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part `number` (from 1) of `of`: every of-th shard of the whole. The whole is part 1 of 1.
+
+    >>> [Part.parse("2/3").holds(window) for window in (0, 1024, 2048, 3072, 4096)]
+    [False, True, False, False, True]
+    """
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise HeadscopeError(f"--shard is {text!r}; write for example 3/16, the parts are numbered from 1.")
+        return cls(int(match[1]), int(match[2]))
+
+    def holds(self, window: int) -> bool:
+        """Whether a window, numbered in the whole, belongs to this part."""
+        return window // WINDOWS_PER_SHARD % self.of == self.number - 1
+
+    def in_the_whole(self, shard: int) -> int:
+        """The number in the whole of a shard numbered in this part."""
+        return shard * self.of + self.number - 1
 
 
 def cut_shards(windows: Iterable[Window]) -> Iterator[Shard]:
@@ -58,34 +92,65 @@ def chosen_layers(capture: Capture, options: Options) -> tuple[int, ...]:
     return layers
 
 
-class ShardRunner:
-    """Measures shards with one model: what every worker holds, on this machine or another."""
+def state_specs(layers: int, heads: int, length: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> dtype and shape of every state."""
+    known = sizes(layers, heads, length)
+    return {name: (state.dtype, tuple(known[letter] for letter in state.shape)) for name, state in STATES.items()}
 
-    def __init__(self, model: Model, options: Options, capture: Capture | None = None) -> None:
+
+class ShardRunner:
+    """Measures shards with one model: what every worker holds, on this machine or another.
+
+    `batch_size` begins as asked for and is halved when a batch does not fit into memory; `say` is told.
+    """
+
+    def __init__(self, model: Model, options: Options, capture: Capture | None = None, say: Say | None = None) -> None:
         self._device = model.device
         self._capture = capture or Capture(model.network, options.stack)
         self._options = options
         self._layers = chosen_layers(self._capture, options)
+        self._say = say
         self.batch_size = options.batch_size
 
     def run(self, shard: Shard, tick: Tick) -> dict[str, NDArray[Any]]:
-        """The states of one shard. A batch too large for the memory is halved, and the shard begun anew."""
+        """The states of one shard. If a batch is too large for the memory, the shard is begun anew with half of it."""
         while True:
             done = 0
-            tally = Tally(self._capture, self._layers, self._options, self._device)
+
+            def count(windows: int) -> None:
+                nonlocal done
+                done += windows
+                tick(windows)
+
             try:
-                for begin in range(0, len(shard.batch), self.batch_size):
-                    batch = shard.batch[begin : begin + self.batch_size]
-                    tally.add(batch)
-                    done += len(batch)
-                    tick(len(batch))
-                return tally.arrays()
+                return self._measure(shard.batch, count)
             except (MemoryError, RuntimeError) as problem:
-                if not _out_of_memory(problem) or self.batch_size == 1:
+                if not _out_of_memory(problem):
                     raise
-                tick(-done)
-                self.batch_size //= 2
-                self._options = replace(self._options, batch_size=self.batch_size)
+            # Outside the except clause: the exception holds on to everything that filled the memory.
+            tick(-done)
+            self._halve()
+
+    def _measure(self, batch: Batch, tick: Tick) -> dict[str, NDArray[Any]]:
+        tally = Tally(self._capture, self._layers, self._options, self._device)
+        for begin in range(0, len(batch), self.batch_size):
+            piece = batch[begin : begin + self.batch_size]
+            tally.add(piece)
+            tick(len(piece))
+        return tally.arrays()
+
+    def _halve(self) -> None:
+        if self.batch_size == 1:
+            raise HeadscopeError(
+                f"Not even one window of {self._options.length} tokens fits into memory; "
+                "take a smaller --length, fewer --layers or fewer --workers."
+            )
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        before, self.batch_size = self.batch_size, self.batch_size // 2
+        if self._say is not None:
+            self._say(f"A batch of {before} windows does not fit into memory; going on with {self.batch_size}.")
 
 
 def _out_of_memory(problem: Exception) -> bool:

@@ -41,6 +41,10 @@ class Source:
     def records(self) -> Iterator[Text | Bad]:
         raise NotImplementedError
 
+    def changed(self) -> str | None:
+        """The name of the source if it is no longer what `records` began to read."""
+        return None
+
 
 class Texts:
     """Texts in a fixed order.
@@ -68,6 +72,10 @@ class Texts:
                 else:
                     raise HeadscopeError(record.reason)
             self._done += 1
+
+    def changed(self) -> list[str]:
+        """The files that were written to, replaced or removed since the newest iteration opened them."""
+        return [name for source in self._sources if (name := source.changed()) is not None]
 
     @property
     def read_share(self) -> float | None:
@@ -107,9 +115,14 @@ class File(Source):
         self._lines = lines
         self._field = field
         self.size = path.stat().st_size
+        self._stamp: tuple[int, ...] | None = None
+
+    def changed(self) -> str | None:
+        return str(self._path) if self._stamp is not None and self._stamp != _stamp(self._path) else None
 
     def records(self) -> Iterator[Text | Bad]:
         name = str(self._path)
+        self._stamp = _stamp(self._path)
         suffixes = [suffix.lower() for suffix in self._path.suffixes]
         zipped = suffixes[-1:] == [".gz"]
         kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
@@ -274,6 +287,15 @@ def _files(path: Path) -> list[Path]:
     if path.stat().st_size == 0:
         raise HeadscopeError(f"The file {path} is empty; there is nothing to measure.")
     return [path]
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Differs as soon as a file is written to, replaced or removed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _whole(name: str, plain: IO[bytes]) -> Text | Bad:

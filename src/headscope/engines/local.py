@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Generator, Iterable
 
-from numpy.typing import NDArray
+from headscope.capture import Capture
+from headscope.engines.base import Measured
+from headscope.engines.weights import align
+from headscope.models import Model
+from headscope.options import Options
+from headscope.shards import Say, Shard, ShardRunner, Tick
 
-from headscope.shards import Shard, ShardRunner, Tick
 
+class Local:
+    """The caller sets the threads: it is the caller's process."""
 
-def run(
-    runner: ShardRunner, shards: Iterable[Shard], tick: Tick
-) -> Iterator[tuple[Shard, dict[str, NDArray[Any]]]]:
-    for shard in shards:
-        yield shard, runner.run(shard, tick)
+    name = "local"
+    workers = 1
+
+    def __init__(self, model: Model, options: Options, capture: Capture, threads: int) -> None:
+        self._model = model
+        self._options = options
+        self._capture = capture
+        self.threads = threads
+        self.device = model.device.type
+
+    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
+        align(self._model.network)
+        runner = ShardRunner(self._model, self._options, self._capture, say)
+        for shard in shards:
+            yield Measured(shard, runner.run(shard, tick), runner.batch_size)
+
+    def close(self) -> None:
+        """Nothing is left running."""

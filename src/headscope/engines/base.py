@@ -1,0 +1,78 @@
+"""What an engine is: something that measures shards, anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from headscope.errors import HeadscopeError
+from headscope.shards import Say, Shard, Tick
+from headscope.storage import Arrays
+
+TRIES = 3
+"""How often a shard is begun before a study gives up: a worker may be lost, but not for ever the same way."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A finished shard: its states, and the windows that ran through the model at once."""
+
+    shard: Shard
+    arrays: Arrays
+    batch_size: int
+
+
+class Engine(Protocol):
+    """Where shards run. `threads` (of each worker) and `device` may change the last digits of a result."""
+
+    name: str
+    workers: int
+    threads: int
+    device: str
+
+    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
+        """Measure shards, in any order, holding only a few at a time. Closing the iterator ends all workers."""
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def threads_set(count: int) -> Iterator[None]:
+    """Torch and the CPU kernels compute with so many threads, in this process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    _set_kernel_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _set_kernel_threads(before)
+
+
+def _set_kernel_threads(count: int) -> None:
+    try:
+        import numba
+    except ImportError:
+        return
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+
+
+class Losses:
+    """Counts how often each shard was lost with its worker, and gives up in time."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._lost: dict[int, int] = {}
+
+    def note(self, shard: Shard, how: str) -> None:
+        lost = self._lost[shard.index] = self._lost.get(shard.index, 0) + 1
+        if lost == TRIES:
+            raise HeadscopeError(
+                f"Shard {shard.index} was lost with its worker {TRIES} times, the last one {how}; if the memory "
+                "is full, take fewer --workers or a smaller --batch-size; the same command goes on from there."
+            )
+        self._say(f"A worker was lost ({how}); its shard {shard.index} is measured again.")

@@ -1,0 +1,85 @@
+"""Files that are either whole or not there, and arrays written to them without a copy in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.errors import HeadscopeError
+
+Arrays = dict[str, NDArray[Any]]
+Pieces = Iterable[bytes | memoryview]
+
+_KINDS = {"float64": "F64", "int64": "I64"}
+
+
+def safetensors_pieces(
+    arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
+) -> list[bytes | memoryview]:
+    """A safetensors file of float64 and int64 arrays as a row of buffers; the arrays themselves are not copied."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    data = []
+    offset = 0
+    for name, array in sorted(arrays.items()):
+        array = np.ascontiguousarray(array)
+        end = offset + array.nbytes
+        header[name] = {"dtype": _KINDS[array.dtype.name], "shape": array.shape, "data_offsets": [offset, end]}
+        data.append(array.reshape(-1).view(np.uint8).data)
+        offset = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return [len(text).to_bytes(8, "little"), text, *data]
+
+
+def checksum(content: bytes | Pieces) -> str:
+    digest = hashlib.sha256()
+    for piece in _pieces(content):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def file_checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomically(path: Path, content: bytes | Pieces) -> None:
+    """Either the whole file is there under its name, or it is not: written aside, synced, renamed."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with open(part, "wb") as file:
+            for piece in _pieces(content):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _sync_folder(path.parent)
+    except OSError as problem:
+        with suppress(OSError):
+            part.unlink()
+        raise HeadscopeError(
+            f"{path} can't be written: {problem.strerror or problem}; what is finished is kept, "
+            "and the same command goes on from there."
+        ) from None
+
+
+def _pieces(content: bytes | Pieces) -> Pieces:
+    return (content,) if isinstance(content, bytes) else content
+
+
+def _sync_folder(folder: Path) -> None:
+    """A rename outlives a power cut only once its folder is synced; not every system can open a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
