@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from headscope.figures.choices import place_of, scaled
 from headscope.findings import value_shares
 from headscope.results import Study
 from headscope.windows import COMMA, SENTENCE_END, WORD
-from headscope.wording import in_words, percent
+from headscope.wording import in_words, model_label, percent
 
 PAPER_MODEL = "bert-base-uncased"
 PAPER_LENGTH = 128
@@ -53,15 +54,16 @@ def claims_table(study: Study) -> pd.DataFrame:
 def is_paper_model(study: Study) -> bool:
     """By name and shape: the weights themselves can't be known here."""
     model = study.manifest["model"]
-    name = str(model["name"]).rstrip("/").rsplit("/", 1)[-1]
+    name = Path(model["name"]).name
     return name == PAPER_MODEL and (model["layers"], model["heads"], model["head_width"]) == (12, 12, 64)
 
 
 def heading(study: Study) -> str:
     """Says plainly whether this is the model that the claims are about."""
     if is_paper_model(study):
-        return f"The paper's claims, measured on its own model, {study.model_name}"
-    return f"The paper's claims, measured on {study.model_name}, which is not the paper's model ({PAPER_MODEL})"
+        return f"The paper's claims, measured on its own model, {PAPER_MODEL}"
+    name = model_label(study.model_name)
+    return f"The paper's claims, measured on {name}, which is not the paper's model ({PAPER_MODEL})"
 
 
 class _CantBeSaid(Exception):
@@ -73,20 +75,16 @@ Judge = Callable[[Study], tuple[bool, str]]
 
 
 def _judged(study: Study, topic: str, figure: str, paper: str, criterion: str, judge: Judge) -> Claim:
-    deepest, length, heads = (
-        study.manifest["model"]["layers"] - 1,
-        study.manifest["options"]["length"],
-        study.manifest["model"]["heads"],
-    )
-    early, middle, late, last = (scaled(layer, deepest) for layer in (1, 6, 10, 11))
+    model, length = study.manifest["model"], study.manifest["options"]["length"]
+    early, middle, late, last = (scaled(layer, model["layers"]) for layer in (1, 6, 10, 11))
     told = criterion.format(
         early=f"layer {early}",
         middle=f"layer {middle}",
         late=in_words(sorted({late, last})),
         last=f"layer {last}",
         distance=f"{50 * length / PAPER_LENGTH:.3g}",
-        few=f"{0.7 * heads:.3g}",
-        many=f"{0.9 * heads:.3g}",
+        few=f"{0.7 * model['heads']:.3g}",
+        many=f"{0.9 * model['heads']:.3g}",
     )
     verdict: Verdict
     try:
@@ -99,7 +97,7 @@ def _judged(study: Study, topic: str, figure: str, paper: str, criterion: str, j
 
 def _layers(study: Study, *paper: int) -> list[int]:
     """The layers that stand for those of the paper; all different, and all measured."""
-    chosen = [scaled(layer, study.manifest["model"]["layers"] - 1) for layer in paper]
+    chosen = [scaled(layer, study.manifest["model"]["layers"]) for layer in paper]
     if len(set(chosen)) < len(chosen):
         raise _CantBeSaid("The model has too few layers for an early, a middle and a last one.")
     for layer in chosen:

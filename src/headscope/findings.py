@@ -222,8 +222,8 @@ def blocks(study: Study) -> Finding | None:
         )
     else:
         sentence = (
-            f"Lines do not part what is alike: N within a block is at most {value:.2f} above N elsewhere, "
-            f"in layer {numbers[top]}."
+            f"Lines do not part what is alike: the largest difference between N within a block and elsewhere is "
+            f"{round(value, 2) + 0.0:.2f}, in layer {numbers[top]}."
         )
     return Finding("Blocks", sentence, value, f"block contrast, layer {numbers[top]}", 0.0, "difference", figure="5")
 
@@ -268,10 +268,11 @@ def crowded(study: Study) -> Finding | None:
         return None
     top = int(shares.argmax())
     numbers = study.manifest["layers"]
+    where = in_words([numbers[place] for place in full])
+    many = f"more than half of all pairs are high, {percent(shares[top])} in layer {numbers[top]}"
     sentence = (
-        f"More than half of all pairs are high in {in_words([numbers[place] for place in full])} "
-        f"({percent(shares[top])} in layer {numbers[top]}): the outputs there point much the same way, so shares of "
-        "high pairs must lie near chance."
+        f"In {where}, {many if len(full) > 1 else f'{percent(shares[top])} of all pairs are high'}: the outputs there "
+        "point much the same way, so shares of high pairs must lie near chance."
     )
     return Finding("Crowded layers", sentence, float(shares[top]), f"pairs that are high, layer {numbers[top]}")
 

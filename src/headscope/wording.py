@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 
@@ -28,6 +29,15 @@ def in_words(layers: Sequence[int]) -> str:
 def head_name(row: Mapping[Any, Any]) -> str:
     """Of a row of the table `heads`."""
     return f"layer {row['layer']:.0f}, head {row['head']:.0f}"
+
+
+def model_label(name: str) -> str:
+    """What a heading calls a model: a folder by its last part, a hub id whole.
+
+    >>> model_label("/models/gte-small"), model_label("thenlper/gte-small")
+    ('gte-small', 'thenlper/gte-small')
+    """
+    return Path(name).name or name if name.startswith(("/", ".", "~")) else name
 
 
 def capital(words: str) -> str:

@@ -1,0 +1,21 @@
+"""A study on one page: what was run, findings, claims, figures, tables, definitions. No network, no other file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from headscope.report.content import page, summary
+from headscope.results import Study
+from headscope.storage import write_atomically
+
+__all__ = ["page", "summary", "write_report"]
+
+NAME = "report.html"
+
+
+def write_report(study: Study, path: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
+    """Write the page, by default into the study folder. Figures that are already drawn there are used as they are."""
+    target = Path(path) if path is not None else study.folder / NAME
+    write_atomically(target, page(study, progress=progress).encode())
+    return target

@@ -1,0 +1,89 @@
+"""The tables of the page: every number as it is shown, with the length of its bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headscope.glossary import COLUMNS, Term
+
+OVERVIEW = (
+    "pairs_per_window",
+    "mean_distance",
+    "repeat_probability",
+    "same_sentence_probability",
+    "focal_share",
+    "unique_focal_tokens",
+    "attention_to_first",
+    "attention_to_sentence_end",
+    "line_separator_share",
+    "block_contrast",
+)
+"""Columns that are shown first."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """text: the number as shown. bar, chance: share of the longest bar of the column; None: no bar, no mark."""
+
+    text: str
+    bar: float | None = None
+    chance: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    term: Term
+    groups: str
+    cells: list[Cell]
+
+    @property
+    def label(self) -> str:
+        return f"{self.term.label}, %" if self.term.unit == "share" else self.term.label
+
+
+def columns_of(table: pd.DataFrame) -> list[Column]:
+    """All columns of `heads` or `layers`, in their order."""
+    return [_column(table, name) for name in table.columns if name in COLUMNS]
+
+
+def shown(value: float, term: Term) -> str:
+    """A number as tables show it: shares in percent, a dash where there is none.
+
+    >>> shown(0.4644, COLUMNS["same_sentence_probability"]), shown(float("nan"), COLUMNS["mean_distance"])
+    ('46.4', '–')
+    """
+    return "–" if np.isnan(value) else _FORMATS[term.unit](value)
+
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "share": lambda value: f"{value * 100:.1f}",
+    "tokens": lambda value: f"{value:.1f}",
+    "count": lambda value: f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:,.1f}",
+    "number": lambda value: f"{value:.0f}",
+    "difference": lambda value: f"{value:+.3f}",
+}
+
+
+def _column(table: pd.DataFrame, name: str) -> Column:
+    term = COLUMNS[name]
+    groups = " ".join([term.group.replace(" ", "-"), *(["overview"] if name in OVERVIEW else [])])
+    values = table[name].to_numpy(dtype=np.float64)
+    if term.group == "run":
+        return Column(name, term, groups, [Cell(shown(value, term)) for value in values])
+    chances = table[term.chance].to_numpy(dtype=np.float64) if term.chance else np.full(len(values), np.nan)
+    longest = np.nanmax(np.concatenate([values, chances, [0]]))
+    cells = [
+        Cell(shown(value, term), _part(value, longest), _part(chance, longest))
+        for value, chance in zip(values, chances, strict=True)
+    ]
+    return Column(name, term, groups, cells)
+
+
+def _part(value: float, longest: Any) -> float | None:
+    return None if np.isnan(value) or longest <= 0 else round(max(value, 0) / float(longest), 3)

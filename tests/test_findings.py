@@ -1,0 +1,256 @@
+"""Findings say what the numbers support, and nothing else: made-up numbers, and those of a real study."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import headscope
+from headscope import findings as f
+from headscope.chance import attention_chance, distance_chance, kind_chance
+from headscope.glossary import COLUMNS
+from headscope.windows import KINDS
+
+
+def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):
+    """What a finding reads of a study, made up: 100 whole windows of 128 tokens, a tenth of them sentence ends."""
+    layers = pd.DataFrame(layers or {})
+    kinds = np.zeros((1, 1, len(KINDS)), dtype=np.int64)
+    kinds[..., KINDS.index("first")], kinds[..., KINDS.index("sentence_end")] = 100, 1280
+    kinds[..., KINDS.index("word")] = 12800 - 1380
+    numbers = numbers or list(range(max(len(layers), 1)))
+    return SimpleNamespace(
+        layers=layers,
+        heads=pd.DataFrame(heads or {}),
+        arrays={
+            "windows": np.full((1, 1), 100),
+            "tokens": np.full((1, 1), 12800),
+            "token_kind_count": kinds,
+            **(arrays or {}),
+        },
+        manifest={
+            "layers": numbers,
+            "options": {"length": 128, "threshold": 0.3, "special": "keep", **options},
+            "model": {"heads": 12},
+        },
+    )
+
+
+def attention_on(sentence_end, **more):
+    zeros = [0.0] * len(sentence_end)
+    return {
+        "attention_to_sentence_end": sentence_end,
+        "attention_to_comma": zeros,
+        "attention_to_punctuation": zeros,
+        **more,
+    }
+
+
+def test_a_range_of_layers_is_named_with_its_mean_and_the_last_layer_beside_it():
+    found = f.punctuation(made_up(attention_on([0.1, 0.4, 0.5, 0.45, 0.2])))
+    assert found.sentence == (
+        "Layers 1 to 3 put 45 % of their attention on punctuation (10 % of the tokens); the last layer 20 %."
+    )
+    assert found.value == pytest.approx(0.45)
+    assert found.chance == pytest.approx(0.1)
+
+
+def test_the_last_layer_is_not_named_twice():
+    assert f.punctuation(made_up(attention_on([0.1, 0.1, 0.5]))).sentence == (
+        "Layer 2 puts 50 % of its attention on punctuation (10 % of the tokens)."
+    )
+
+
+def test_layers_go_by_their_own_numbers_where_only_some_were_measured():
+    found = f.punctuation(made_up(attention_on([0.5, 0.5, 0.1]), numbers=[3, 7, 11]))
+    assert found.sentence.startswith("Layers 3 and 7 put 50 %")
+
+
+def test_attention_near_chance_is_not_called_a_preference():
+    found = f.punctuation(made_up(attention_on([0.09, 0.108, 0.08])))
+    assert found.sentence == (
+        "No layer favours punctuation: at most 11 % of attention, in layer 1, goes to what is 10 % of the tokens."
+    )
+
+
+def test_without_counts_of_kinds_no_chance_is_claimed():
+    study = made_up(attention_on([0.1, 0.5]))
+    del study.arrays["token_kind_count"]
+    found = f.punctuation(study)
+    assert found.chance is None
+    assert "of the tokens" not in found.sentence
+
+
+def test_special_tokens_that_draw_nothing_are_not_spoken_of():
+    assert f.special_tokens(made_up({"attention_to_special": [0.0, 0.01]})) is None
+    assert f.special_tokens(made_up({"attention_to_special": [0.0, 0.4]})).value == pytest.approx(0.4)
+
+
+def sentences(shares, chance=0.25):
+    return made_up({"same_sentence_probability": shares, "same_sentence_chance": [chance] * len(shares)})
+
+
+def test_same_sentence_is_counted_against_chance():
+    found = f.same_sentence(sentences([0.26, 0.5, 0.4]))
+    assert found.sentence == (
+        "High pairs stay within one sentence clearly more often than by chance in 2 of 3 layers: "
+        "most in layer 1, 50 %, where chance gives 25 %."
+    )
+    assert (found.value, found.chance) == (0.5, 0.25)
+
+
+def test_same_sentence_near_chance_says_so():
+    assert "in no layer: at most in layer 0, 26 %" in f.same_sentence(sentences([0.26, 0.24])).sentence
+
+
+def test_a_model_without_high_pairs_has_no_findings_about_them():
+    nothing = made_up(
+        {name: [np.nan, np.nan] for name in ("same_sentence_probability", "same_sentence_chance", "focal_share")}
+        | {"mean_distance": [np.nan, np.nan], "block_contrast": [np.nan, np.nan], "unique_focal_tokens": [0.0, 0.0]},
+        {"layer": [0, 1], "head": [0, 0], "pairs": [0, 0], "pairs_per_window": [0.0, 0.0]}
+        | {name: [np.nan, np.nan] for name in ("repeat_probability", "repeat_chance", "mean_distance")},
+        {"similarity_histogram": np.zeros((2, 1, 200), dtype=np.int64)},
+    )
+    for find in (f.same_sentence, f.repeats, f.distant_repeats, f.distance_by_depth, f.distance_of_heads, f.focal,
+                 f.unique_focal, f.blocks, f.spectrum):  # fmt: skip
+        assert find(nothing) is None, find.__name__
+    assert f.silent(nothing).sentence.startswith("2 of 2 heads have no high pair")
+
+
+def heads(**columns):
+    count = len(next(iter(columns.values())))
+    table = {"layer": [0] * count, "head": list(range(count)), "pairs_per_window": [50.0] * count}
+    return {**table, "repeat_chance": [0.01] * count, "mean_distance": [20.0] * count, **columns}
+
+
+def test_the_head_that_repeats_most_is_named_with_its_factor():
+    found = f.repeats(made_up(heads=heads(repeat_probability=[0.02, np.nan, 0.3])))
+    assert (
+        found.sentence
+        == "Layer 0, head 2 pairs equal tokens most: 30 % of its high pairs, 30 times what chance gives (1.0 %)."
+    )
+
+
+def test_repeats_near_chance_are_not_a_finding_about_a_head():
+    assert f.repeats(made_up(heads=heads(repeat_probability=[0.011]))).sentence.startswith(
+        "No head pairs equal tokens much"
+    )
+
+
+def test_repeats_across_the_text_need_both_repeats_and_distance():
+    near = made_up(heads=heads(repeat_probability=[0.6], mean_distance=[20.0]))
+    few = made_up(heads=heads(repeat_probability=[0.1], mean_distance=[60.0]))
+    both = made_up(heads=heads(repeat_probability=[0.6, 0.6], mean_distance=[20.0, 60.0]))
+    assert f.distant_repeats(near) is None
+    assert f.distant_repeats(few) is None
+    assert "head 1 finds equal tokens across the whole text" in f.distant_repeats(both).sentence
+
+
+@pytest.mark.parametrize(
+    ("distances", "told"),
+    [
+        ([42.0, 37.0, 41.0], "42 tokens in layer 0, 37 in layer 1 (the least) and 41 in the last layer"),
+        ([30.0, 40.0], "30 tokens in layer 0 and 40 in the last layer"),
+        ([30.0], "30 tokens in the last layer"),
+    ],
+)
+def test_distance_is_told_by_depth(distances, told):
+    found = f.distance_by_depth(made_up({"mean_distance": distances}))
+    assert found.sentence == f"High pairs span on average {told}; pairs at random span 43."
+    assert found.value == min(distances)
+
+
+@pytest.mark.parametrize(
+    ("below", "between", "told"),
+    [(95, 2, "cuts in a gap"), (70, 25, "no gap"), (20, 75, "the bulk")],
+)
+def test_the_threshold_is_judged_by_the_spectrum(below, between, told):
+    histogram = np.zeros((1, 1, 200), dtype=np.int64)
+    histogram[..., 105], histogram[..., 110], histogram[..., 170] = below, between, 100 - below - between
+    found = f.spectrum(made_up(arrays={"similarity_histogram": histogram}))
+    assert told in found.sentence
+    assert found.value == pytest.approx(between / 100)
+
+
+def test_values_at_the_bounds_of_the_gap_are_counted_on_the_right_side():
+    histogram = np.zeros(200, dtype=np.int64)
+    histogram[[109, 110, 159, 160]] = 1  # N of 0.095, 0.105, 0.595, 0.605
+    assert f.value_shares(histogram) == (0.25, 0.5)
+
+
+def test_block_contrast_near_nothing_is_not_called_a_contrast():
+    assert f.blocks(made_up({"block_contrast": [0.01, -0.1]})).sentence.startswith("Lines do not part")
+    assert "N is 0.20 higher" in f.blocks(made_up({"block_contrast": [0.2, np.nan]})).sentence
+
+
+def test_a_head_on_its_neighbour_is_found():
+    columns = {"attention_self": [0.1, 0.0], "attention_previous": [0.2, 0.9], "attention_next": [0.3, 0.0]}
+    found = f.neighbours(made_up(heads=heads(**columns)))
+    assert found.sentence == (
+        "In layer 0, head 1, a token gives 90 % of its attention to the token before it, where evenly spread it would "
+        "be 0.8 %. It is the only head that gives half or more to one such place."
+    )
+
+
+def test_a_layer_in_which_most_pairs_are_high_is_a_warning():
+    histogram = np.zeros((2, 1, 200), dtype=np.int64)
+    histogram[..., 0] = 1000
+    found = f.crowded(made_up({"pairs": [100, 760]}, arrays={"similarity_histogram": histogram}))
+    assert found.sentence.startswith("In layer 1, 76 % of all pairs are high:")
+    both = f.crowded(made_up({"pairs": [600, 760]}, arrays={"similarity_histogram": histogram}))
+    assert both.sentence.startswith("In layers 0 and 1, more than half of all pairs are high, 76 % in layer 1:")
+    assert f.crowded(made_up({"pairs": [100, 400]}, arrays={"similarity_histogram": histogram})) is None
+
+
+def test_an_unbroken_range_is_taken_about_the_peak():
+    assert f.around_peak(np.array([0.9, 0.1, 0.8, 1.0])).tolist() == [2, 3]
+    assert f.around_peak(np.array([np.nan, 1.0, np.nan])).tolist() == [1]
+
+
+def test_chance_is_known_only_where_it_can_be():
+    study = made_up()
+    assert kind_chance(study, ("sentence_end",)) == pytest.approx(0.1)
+    assert attention_chance(study) == pytest.approx(1 / 128)
+    assert distance_chance(study) == 43
+    assert distance_chance(made_up(special="drop")) is None
+    assert distance_chance(made_up(arrays={"tokens": np.full((1, 1), 12000)})) is None
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, tiny, sample):
+    out = tmp_path_factory.mktemp("findings") / "study"
+    return headscope.study(tiny, sample[:3], out=out, length=48, max_windows=12, progress=False)
+
+
+def test_a_real_study_has_findings_whose_numbers_are_its_own(study):
+    found = {finding.topic: finding for finding in f.findings(study)}
+    assert {"Punctuation", "Same sentence", "Repeated tokens", "Distance", "Threshold"} <= set(found)
+    assert found["Repeated tokens"].value == study.heads.repeat_probability.max()
+    assert found["Focal token"].value == study.layers.focal_share.max()
+    assert found["Distance"].value == study.layers.mean_distance.min()
+    for finding in found.values():
+        assert finding.sentence[0].isupper()
+        assert finding.sentence.endswith(".")
+        assert "nan" not in finding.sentence
+        assert finding.unit == "difference" or 0 <= finding.value <= finding.full
+
+
+def test_the_share_of_tokens_of_each_kind_is_that_of_the_windows(study, tiny, sample):
+    from headscope.options import Options
+    from headscope.texts import as_texts
+    from headscope.windows import Counts, Cutter, cut_all
+
+    cutter = Cutter(tiny.tokenizer, Options(length=48))
+    kinds = np.concatenate([window.kind for window in cut_all(as_texts(sample[:3]), cutter, Counts(), 12)])
+    for number, kind in enumerate(KINDS):
+        assert kind_chance(study, (kind,)) == pytest.approx((kinds == number).mean())
+
+
+def test_every_column_of_the_tables_is_defined(study):
+    assert set(study.heads.columns) | set(study.layers.columns) == set(COLUMNS)
+    for term in COLUMNS.values():
+        assert term.definition.endswith(".")
+        assert term.chance is None or term.chance in COLUMNS
