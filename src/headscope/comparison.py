@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from headscope.chance import distance_chance, kind_chance
 from headscope.claims import claims
 from headscope.errors import HeadscopeError
 from headscope.matching import match_heads
 from headscope.results import Study, read
-from headscope.wording import percent
+from headscope.windows import SEPARATORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SEPARATORS = [f"attention_to_{kind}" for kind in ("first", "special", "sentence_end", "comma", "punctuation")]
 SAME = ("length", "threshold", "line_threshold", "special", "short")
 """Options that change what the numbers mean: studies that differ in one can't stand side by side."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the table: how a figure names it; level: what chance gives, where that is one number."""
+    """A column of the table: how a figure names it; chance: the column of what chance gives, or a number."""
 
     label: str
-    level: float | None = None
+    chance: str | float | None = None
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "distance": Quantity("mean distance of high pairs, tokens"),
+    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance"),
     "same_sentence_over_chance": Quantity("same sentence, times chance", 1),
     "repeats_over_chance": Quantity("equal tokens, times chance", 1),
-    "attention_on_separators": Quantity("attention on separators, share"),
+    "attention_on_separators": Quantity("attention on separators, share", "separators_chance"),
     "unique_focal_share": Quantity("different focal tokens, a head"),
     "block_contrast": Quantity("block contrast", 0),
 }
@@ -166,18 +166,24 @@ def _by_depth(name: str, study: Study) -> pd.DataFrame:
             "layer": layers["layer"],
             "depth": layers["layer"] / max(deepest, 1),
             "distance": layers["mean_distance"],
+            "distance_chance": _or_nan(distance_chance(study)),
             "same_sentence": layers["same_sentence_probability"],
             "same_sentence_chance": layers["same_sentence_chance"],
             "same_sentence_over_chance": layers["same_sentence_probability"] / layers["same_sentence_chance"],
             "repeats": layers["repeat_probability"],
             "repeat_chance": layers["repeat_chance"],
             "repeats_over_chance": layers["repeat_probability"] / layers["repeat_chance"],
-            "attention_on_separators": layers[SEPARATORS].sum(axis=1),
+            "attention_on_separators": layers[[f"attention_to_{kind}" for kind in SEPARATORS]].sum(axis=1),
+            "separators_chance": _or_nan(kind_chance(study, SEPARATORS)),
             "unique_focal_tokens": layers["unique_focal_tokens"],
             "unique_focal_share": layers["unique_focal_tokens"] / study.manifest["model"]["heads"],
             "block_contrast": layers["block_contrast"],
         }
     )
+
+
+def _or_nan(chance: float | None) -> float:
+    return np.nan if chance is None else chance
 
 
 def _listed(names: list[str]) -> str:
@@ -217,22 +223,22 @@ def _claims_in_words(comparison: Comparison) -> list[str]:
     verdicts = comparison.claims.set_index("claim")[comparison.models]
     everywhere = verdicts.index[(verdicts == "holds").all(axis=1)].tolist()
     nowhere = verdicts.index[(verdicts != "holds").all(axis=1)].tolist()
-    counts = [f"{name} {(verdicts[name] == 'holds').sum()}" for name in comparison.models]
-    told = [f"Of the paper's {len(verdicts)} claims hold: {', '.join(counts)}."]
+    held = [int((verdicts[name] == "holds").sum()) for name in comparison.models]
+    first, *others = zip(held, comparison.models, strict=True)
+    counts = [f"{first[0]} hold in {first[1]}", *(f"{count} in {name}" for count, name in others)]
+    told = [f"Of the paper's {len(verdicts)} claims, {_listed(counts)}."]
     if everywhere:
-        told.append(f"In every model holds: {_listed([f'“{name}”' for name in everywhere])}.")
+        told.append(f"Claims that hold in every model: {', '.join(f'“{name}”' for name in everywhere)}.")
     if nowhere:
-        told.append(f"In no model holds: {_listed([f'“{name}”' for name in nowhere])}.")
+        told.append(f"Claims that hold in no model: {', '.join(f'“{name}”' for name in nowhere)}.")
     return told
 
 
 def _matches_in_words(comparison: Comparison) -> list[str]:
     told = []
     for (one, other), found in comparison.matches.groupby(["model", "other_model"], sort=False):
-        closer = (found["difference"] < found["chance"]).mean()
         told.append(
-            f"{len(found)} heads of {one} and {other} are each other's nearest, with a mean difference of "
-            f"{found['difference'].mean():.3f} where chance gives {found['chance'].iloc[0]:.3f}; "
-            f"{percent(closer)} of them are closer than chance."
+            f"{len(found)} heads of {one} and {other} are each other's nearest; their profiles differ by "
+            f"{found['difference'].mean():.2f} on average, where shuffled heads give {found['chance'].iloc[0]:.2f}."
         )
     return told

@@ -35,12 +35,16 @@ def draw(comparison: Comparison) -> Figure:
                 linewidth=1.2,
                 label=name,
             )
-        if quantity.level is not None:
-            axes.axhline(quantity.level, **CHANCE)
+        if isinstance(quantity.chance, str):
+            levels = comparison.table.groupby("model", sort=False)[quantity.chance].first()
+            colours = ["black"] * len(levels) if levels.nunique() == 1 else map(head_colour, range(len(levels)))
+            for level, colour in zip(levels, colours, strict=True):
+                axes.axhline(level, **CHANCE | {"color": colour})
+        elif quantity.chance is not None:
+            axes.axhline(quantity.chance, **CHANCE)
         title(axes, quantity.label)
         axes.set_xlim(-0.03, 1.03)
-        low = axes.get_ylim()[0]
-        if low > 0:
+        if axes.get_ylim()[0] > 0:
             axes.set_ylim(bottom=0)
     for axes in panels[1]:
         axes.set_xlabel("relative depth: 0 first layer, 1 last")
