@@ -13,10 +13,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headscope.checking import Check, verify
     from headscope.comparison import Comparison, compare
     from headscope.diagnosis import Diagnosis, doctor
     from headscope.errors import HeadscopeError
     from headscope.looking import inspect
+    from headscope.merging import merge
     from headscope.models import Model, load
     from headscope.options import Options
     from headscope.results import Study, read
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from headscope.vision import ImageStudy, study_images
 
 _HOME = {
+    "Check": "checking",
     "Comparison": "comparison",
     "Diagnosis": "diagnosis",
     "HeadscopeError": "errors",
@@ -38,14 +41,17 @@ _HOME = {
     "doctor": "diagnosis",
     "inspect": "looking",
     "load": "models",
+    "merge": "merging",
     "read": "results",
     "read_texts": "texts",
     "sample_texts": "texts",
     "study": "runner",
     "study_images": "vision",
+    "verify": "checking",
 }
 
 __all__ = [
+    "Check",
     "Comparison",
     "Diagnosis",
     "HeadscopeError",
@@ -58,11 +64,13 @@ __all__ = [
     "doctor",
     "inspect",
     "load",
+    "merge",
     "read",
     "read_texts",
     "sample_texts",
     "study",
     "study_images",
+    "verify",
 ]
 
 

@@ -21,7 +21,8 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
-from headscope.storage import Arrays, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.specs import Specs
+from headscope.storage import KINDS, Arrays, checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.sums import Sum
 
 FOLDER = "unfinished"
@@ -33,9 +34,6 @@ FOLD = 4
 _NAME = re.compile(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors")
 _REST = "rest of "
 """Before the name of a float array: what rounding cut off its sum."""
-
-Specs = Mapping[str, tuple[str, tuple[int, ...]]]
-"""Name -> dtype and shape of every array that a checkpoint must hold."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +224,7 @@ class Checkpoints:
             raise HeadscopeError(
                 f"{path} is a checkpoint of another study than the one asked for; give another --out, or --overwrite."
             )
-        whole = {name: ({"F64": "float64", "I64": "int64"}.get(kinds[name]), shapes[name]) for name in names}
+        whole = {name: (KINDS.get(kinds[name]), shapes[name]) for name in names}
         held = number if kind == "sum" else 1
         return found if whole == specs and len(found.fingerprints) == held else None
 

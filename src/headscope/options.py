@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -43,14 +44,14 @@ class Options:
         for name, value in (("threshold", self.threshold), ("line-threshold", self.line_threshold)):
             if not 0 <= value < 1:
                 raise HeadscopeError(f"--{name} is {value:g}; it must be at least 0 and below 1.")
-        for name, value, kinds in (
+        for name, choice, kinds in (
             ("windows", self.windows, Windows),
             ("short", self.short, Short),
             ("special", self.special, Special),
-            ("stack", self.stack, Stack),
+            *([("stack", self.stack, Stack)] if self.stack is not None else []),
         ):
-            if value is not None and value not in get_args(kinds):
-                raise HeadscopeError(f"--{name} is {value!r}; it must be {' or '.join(get_args(kinds))}.")
+            if choice not in get_args(kinds):
+                raise HeadscopeError(f"--{name} is {choice!r}; it must be {' or '.join(get_args(kinds))}.")
         if self.layers is not None and not self.layers:
             raise HeadscopeError("--layers names no layer; give for example 0-5 or 3,7,11.")
 
@@ -63,6 +64,12 @@ class Options:
         if self.layers is not None:
             values["layers"] = list(self.layers)
         return values
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Options:
+        """From JSON: what `as_dict` made."""
+        layers = values.get("layers")
+        return cls(**{**values, "layers": None if layers is None else tuple(layers)})
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

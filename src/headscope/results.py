@@ -6,56 +6,72 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from headscope import checkpoints
 from headscope.errors import HeadscopeError
-from headscope.storage import Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.manifest import MANIFEST as MANIFEST
+from headscope.manifest import read_manifest
+from headscope.models import shortened
+from headscope.specs import Specs, array_specs
+from headscope.storage import KINDS, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.sums import Sum
 from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.view import View
 
-MANIFEST = "study.json"
 ARRAYS = "arrays.safetensors"
 REST = "rest.safetensors"
 """Of a part of a study: what rounding cut off its sums, so that merged parts are the whole to the last bit."""
 EXAMPLE = ("example.json", "example.safetensors")
-FORMAT = 1
-"""Raised when a folder written by this version can't be read by an older one."""
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
-    """The arrays of a safetensors file, each read when it is asked for."""
+    """The arrays of a study, each read when it is asked for. Shapes and types are those that the manifest implies."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, specs: Specs) -> None:
         self._path = path
         try:
             with safe_open(path, framework="numpy") as file:
-                self._names = sorted(file.keys())
+                held = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+                found = {name: (KINDS.get(item.get_dtype()), tuple(item.get_shape())) for name, item in held.items()}
         except (SafetensorError, OSError) as problem:
             raise HeadscopeError(f"{path} can't be read ({problem}); the study folder is damaged.") from None
+        for name, spec in specs.items():
+            if found.get(name, spec) != spec:
+                raise HeadscopeError(f"{path} is damaged: its array {name} is not {spec[0]} of shape {spec[1]}.")
+        self._names = sorted(found)
         self._kept: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
-            raise KeyError(f"no array {name!r}; there are {', '.join(self._names)}")
+            raise MissingArray(f"{self._path} has no array {name}; run the study again to have it.")
         if name not in self._kept:
             with safe_open(self._path, framework="numpy") as file:
                 self._kept[name] = file.get_tensor(name)
         return self._kept[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+class MissingArray(HeadscopeError, KeyError):
+    """A mapping raises KeyError; a user reads a sentence."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Study:
@@ -66,7 +82,7 @@ class Study:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self.manifest = _read_manifest(self.folder)
+        self.manifest = read_manifest(self.folder)
 
     @cached_property
     def heads(self) -> pd.DataFrame:
@@ -78,7 +94,7 @@ class Study:
 
     @cached_property
     def arrays(self) -> ArrayFile:
-        return ArrayFile(self.folder / ARRAYS)
+        return ArrayFile(self.folder / ARRAYS, array_specs(*self.size))
 
     @cached_property
     def example(self) -> View:
@@ -107,12 +123,34 @@ class Study:
 
         return summary(self)
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Layers measured, heads of each, tokens in a window: L, H and S of the arrays."""
+        return len(self.manifest["layers"]), self.manifest["model"]["heads"], self.manifest["options"]["length"]
+
     def _table(self, name: str) -> pd.DataFrame:
         path = self.folder / f"{name}.parquet"
+        layers, heads = self.manifest["layers"], self.manifest["model"]["heads"]
+        rows = len(layers) * heads if name == "heads" else len(layers)
         try:
-            return pd.read_parquet(path)
-        except (OSError, ValueError) as problem:
-            raise HeadscopeError(f"{path} can't be read ({problem}); the study folder is damaged.") from None
+            file = pyarrow.parquet.ParquetFile(path)
+            # The number of rows comes first: a file of a few bytes may claim billions.
+            table: pd.DataFrame | None = (
+                file.read().to_pandas(ignore_metadata=True) if file.metadata.num_rows == rows else None
+            )
+        except (OSError, ValueError, pyarrow.ArrowException) as problem:
+            reason = shortened(" ".join(str(problem).split()))
+            raise HeadscopeError(f"{path} can't be read ({reason}); the study folder is damaged.") from None
+        empty = {name: np.zeros(shape, dtype) for name, (dtype, shape) in array_specs(1, 1, 2).items()}
+        with np.errstate(invalid="ignore"):
+            expected = (heads_table if name == "heads" else layers_table)(empty, [0]).dtypes
+        if (
+            table is None
+            or not expected.equals(table.dtypes)
+            or table["layer"].tolist() != [layer for layer in layers for _ in range(rows // len(layers))]
+        ):
+            raise HeadscopeError(f"{path} is damaged: its rows or columns are not those of this study.")
+        return table
 
     def __repr__(self) -> str:
         model = self.manifest["model"]
@@ -132,9 +170,12 @@ def write(folder: Path, manifest: dict[str, Any], total: Sum) -> Study:
     layers = manifest["layers"]
     states = total.whole
     files: dict[str, bytes | Pieces] = {ARRAYS: safetensors_pieces({**states, **derived_arrays(states)})}
-    if manifest["parts"]["held"] != list(range(1, manifest["parts"]["of"] + 1)):
+    if manifest["part"] is not None:
         files[REST] = safetensors_pieces(total.rest)
-    for name, table in (("heads", heads_table(states, layers)), ("layers", layers_table(states, layers))):
+    # A part may hold no window at all: then every mean is NaN.
+    with np.errstate(invalid="ignore"):
+        tables = {"heads": heads_table(states, layers), "layers": layers_table(states, layers)}
+    for name, table in tables.items():
         files[f"{name}.csv"] = table.to_csv(index=False).encode()
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False)
@@ -174,25 +215,3 @@ def claim(folder: Path, overwrite: bool) -> None:
             raise HeadscopeError(
                 f"{folder} holds something other than a study; give another --out, or --overwrite to write into it."
             )
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not folder.is_dir():
-        raise HeadscopeError(f"There is no study folder {folder}; check the path.")
-    if not path.is_file():
-        if (folder / checkpoints.FOLDER).is_dir():
-            raise HeadscopeError(
-                f"The study in {folder} is not finished; run the same headscope study command again to go on."
-            )
-        raise HeadscopeError(f"The folder {folder} holds no {MANIFEST}, so it is not a study folder.")
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-        known = manifest["format"] <= FORMAT
-        _ = manifest["model"]["name"], manifest["counts"]["windows"], manifest["layers"], manifest["options"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise HeadscopeError(f"{path} is damaged; run the study again.") from None
-    if not known:
-        raise HeadscopeError(f"{folder} was written by a newer headscope; upgrade headscope to read it.")
-    checked: dict[str, Any] = manifest
-    return checked

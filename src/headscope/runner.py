@@ -26,10 +26,12 @@ from headscope.engines import Place
 from headscope.engines.base import Engine, threads_set
 from headscope.errors import HeadscopeError
 from headscope.looking import look
+from headscope.manifest import FORMAT, MANIFEST
 from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
-from headscope.shards import Part, Shard, chosen_layers, cut_shards, state_specs
+from headscope.shards import Part, Shard, chosen_layers, cut_shards
+from headscope.specs import state_specs
 from headscope.sums import Sum
 from headscope.texts import Text, Texts, as_texts
 from headscope.windows import Counts, Cutter, Window, cut_all
@@ -120,7 +122,7 @@ class _Run:
     def run(self, overwrite: bool) -> results.Study:
         began = time.perf_counter()
         if overwrite:
-            (self._folder / results.MANIFEST).unlink(missing_ok=True)
+            (self._folder / MANIFEST).unlink(missing_ok=True)
             checkpoints.clear(self._folder)
         specs = state_specs(len(self._layers), self._capture.heads, self._options.length)
         with (
@@ -262,7 +264,7 @@ class _Run:
         model = self._model
         counts = {key: value for key, value in asdict(self._counts).items() if key != "longest_short"}
         return {
-            "format": results.FORMAT,
+            "format": FORMAT,
             "headscope": metadata.version("headscope"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "model": {
@@ -291,7 +293,7 @@ class _Run:
                 "windows": self._measured,
                 "unreadable_records_left_out": self._texts.bad,
             },
-            "parts": {"of": self._part.of, "held": [self._part.number], "windows": self._counts.windows},
+            "part": asdict(self._part) | {"windows_in_all": self._counts.windows} if self._part.of > 1 else None,
             "run": {
                 "engine": engine.name,
                 "workers": engine.workers,

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
-from headscope.measures.base import sizes
 from headscope.models import Model
 from headscope.options import Options
-from headscope.tally import STATES, Tally
+from headscope.tally import Tally
 from headscope.windows import Batch, Window, stack
 
 WINDOWS_PER_SHARD = 1024
@@ -90,12 +89,6 @@ def chosen_layers(capture: Capture, options: Options) -> tuple[int, ...]:
             f"numbered 0 to {capture.layers - 1}."
         )
     return layers
-
-
-def state_specs(layers: int, heads: int, length: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Name -> dtype and shape of every state."""
-    known = sizes(layers, heads, length)
-    return {name: (state.dtype, tuple(known[letter] for letter in state.shape)) for name, state in STATES.items()}
 
 
 class ShardRunner:

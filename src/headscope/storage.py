@@ -18,7 +18,9 @@ from headscope.errors import HeadscopeError
 Arrays = dict[str, NDArray[Any]]
 Pieces = Iterable[bytes | memoryview]
 
-_KINDS = {"float64": "F64", "int64": "I64"}
+KINDS = {"F64": "float64", "I64": "int64"}
+"""The types of arrays in a study, by their names in a safetensors file."""
+_CODES = {name: code for code, name in KINDS.items()}
 
 
 def safetensors_pieces(
@@ -31,7 +33,7 @@ def safetensors_pieces(
     for name, array in sorted(arrays.items()):
         array = np.ascontiguousarray(array)
         end = offset + array.nbytes
-        header[name] = {"dtype": _KINDS[array.dtype.name], "shape": array.shape, "data_offsets": [offset, end]}
+        header[name] = {"dtype": _CODES[array.dtype.name], "shape": array.shape, "data_offsets": [offset, end]}
         data.append(array.reshape(-1).view(np.uint8).data)
         offset = end
     text = json.dumps(header).encode()

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headscope.cli import compare, doctor, inspect, report, reproduce, study
+from headscope.cli import compare, doctor, inspect, merge, report, reproduce, study, verify
 from headscope.errors import HeadscopeError
 
 app = typer.Typer(
@@ -71,6 +71,8 @@ _verb("compare", compare)
 _verb("doctor", doctor)
 _verb("report", report)
 _verb("reproduce", reproduce)
+_verb("merge", merge)
+_verb("verify", verify)
 
 
 def main() -> None:

@@ -54,6 +54,16 @@ def command(
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
     field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that measure at once; 1, or with Ray as many as have room.", metavar="N"),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of each worker; the cores are divided if not given.", metavar="N")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a Ray cluster).", metavar="NAME")] = "local",
+    address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
+    shard: Annotated[str, typer.Option(help="3/16 measures part 3 of 16, for headscope merge.", metavar="K/N")] = "1/1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
@@ -96,6 +106,11 @@ def command(
         overwrite=overwrite,
         progress=not quiet,
         example=example,
+        engine=engine,
+        workers=workers,
+        threads=threads,
+        address=address,
+        shard=shard,
         **chosen.as_fields(),
     )
     if not quiet:
@@ -154,6 +169,13 @@ def _summary(study: Study) -> None:
         console.print(f"[dim]{left_out:,} shorter windows at the ends of texts were left out (--short pad keeps them)[/dim]")
     if counts["unreadable_records_left_out"]:
         console.print(f"[dim]{counts['unreadable_records_left_out']:,} unusable records were left out[/dim]")
+    part = manifest["part"]
+    if part is not None:
+        console.print(
+            f"This is part {part['number']} of {part['of']}, {counts['windows']:,} of {part['windows_in_all']:,} windows; "
+            "headscope merge adds all parts up."
+        )
+        return
     for finding in findings(study)[:4]:
         console.print(f"  • {escape(finding.sentence)}")
     console.print(f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it")

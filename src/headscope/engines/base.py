@@ -42,23 +42,13 @@ class Engine(Protocol):
 
 @contextmanager
 def threads_set(count: int) -> Iterator[None]:
-    """Torch and the CPU kernels compute with so many threads, in this process."""
+    """Torch computes with so many threads in this process, and the CPU kernel with as many."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
-    _set_kernel_threads(count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _set_kernel_threads(before)
-
-
-def _set_kernel_threads(count: int) -> None:
-    try:
-        import numba
-    except ImportError:
-        return
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
 
 
 class Losses:
