@@ -337,5 +337,5 @@ class TestInTheBrowser:
         assert page.locator("#text .chosen").count() == 0
         page.locator("#heads [aria-selected=true]").focus()
         page.keyboard.press("ArrowUp")
-        page.wait_for_function("document.getElementById('chosen').textContent === 'Layer 1, head 1'")
+        page.locator("#chosen", has_text="Layer 1, head 1").wait_for()
         assert f"{len(hostile.pairs(1, 1)):,} of" in page.locator("#about").inner_text()

@@ -200,7 +200,8 @@ class View:
         best = int(twice.argmax())
         positions = np.flatnonzero(which == best).tolist()
         pairs = int(twice[best]) // 2
-        return Focal(int(tokens[best]), self.labels[positions[0]], positions, pairs, pairs / (high.sum() / 2))
+        share = pairs / (int(high.sum()) // 2)
+        return Focal(int(tokens[best]), self.labels[positions[0]], positions, pairs, share)
 
     def telling_heads(self, layer: int, count: int = 3) -> list[int]:
         """The heads to look at first: those with about as many high pairs as there are tokens.

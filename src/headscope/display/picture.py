@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 from headscope.display.wording import short
 from headscope.figures.style import GREY, TINY, heat_map, styled, title
 from headscope.view import View
+from headscope.wording import model_label
 
 WIDTH, ROW = 5.2, 2.4
 """Inches; a row of two maps a head."""
@@ -32,6 +32,6 @@ def draw(view: View, layer: int, heads: Sequence[int]) -> Figure:
         title(right, f"Similarity, {int(view.high(layer, head).sum()) // 2:,} high pairs", head)
     for below in axes[-1]:
         below.set_xlabel("token j")
-    told = f"{short(Path(view.model_name).name, 40)} · {view.size} tokens · threshold {view.threshold:g}"
+    told = f"{short(model_label(view.model_name), 40)} · {view.size} tokens · threshold {view.threshold:g}"
     figure.supxlabel(told, fontsize=TINY, color=GREY, x=0.995, ha="right", parse_math=False)
     return figure

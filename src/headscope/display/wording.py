@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.view import View
+from headscope.wording import model_label, percent
 
 LONGEST_LABEL = 24
 LONGEST_PIECE = 200
@@ -71,9 +72,13 @@ def pairs_of_token(view: View, layer: int, head: int) -> NDArray[np.int64]:
 def about_view(view: View) -> str:
     """Who looked at what, in one line."""
     sentences = len(set(view.sentence[view.sentence >= 0].tolist()))
-    told = f"{view.model_name} · {view.size} tokens · {sentences} {'sentence' if sentences == 1 else 'sentences'}"
-    left_out = " · special tokens left out" if view.special_option == "drop" else ""
-    return f"{told} · threshold {view.threshold:g}{left_out}"
+    told = [
+        model_label(view.model_name),
+        f"{view.size} tokens",
+        "1 sentence" if sentences == 1 else f"{sentences} sentences",
+        f"threshold {view.threshold:g}",
+    ]
+    return " · ".join(told + ["special tokens left out"] * (view.special_option == "drop"))
 
 
 def about_head(view: View, layer: int, head: int) -> str:
@@ -86,12 +91,12 @@ def about_head(view: View, layer: int, head: int) -> str:
     i, j = np.nonzero(high)
     told = [
         f"{pairs:,} of {int(every.sum()):,} pairs are high, mean distance {(j - i).mean():.1f}",
-        f"{view.together[high].mean():.0%} within one sentence (chance {view.together[every].mean():.0%})",
-        f"{view.equal[high].mean():.0%} of equal tokens (chance {view.equal[every].mean():.1%})",
+        f"{_mean(view.together, high)} within one sentence (chance {_mean(view.together, every)})",
+        f"{_mean(view.equal, high)} of equal tokens (chance {_mean(view.equal, every)})",
     ]
     focal = view.focal(layer, head)
     if focal is not None:
-        told.append(f"focal token “{short(focal.token)}” in {focal.share:.0%}")
+        told.append(f"focal token “{short(focal.token)}” in {percent(focal.share)}")
     return "; ".join(told) + "."
 
 
@@ -99,9 +104,13 @@ def about_lines(view: View, layer: int, head: int, most: int = 6) -> str:
     """Which tokens draw the attention of one head, the strongest first."""
     lines = view.lines(layer, head).sort_values("share", ascending=False, kind="stable")
     strongest = lines.head(most)
-    told = [f"“{short(token)}” {share:.0%}" for token, share in zip(strongest.token, strongest.share, strict=True)]
+    told = [f"“{short(token)}” {percent(share)}" for token, share in zip(strongest.token, strongest.share, strict=True)]
     more = f" and {len(lines) - most} more" if len(lines) > most else ""
     return f"Attention lines ({len(lines)}), with their share of all attention: {', '.join(told)}{more}."
+
+
+def _mean(matrix: NDArray[np.bool_], where: NDArray[np.bool_]) -> str:
+    return percent(float(matrix[where].mean()))
 
 
 def _steers(character: str) -> bool:
