@@ -107,7 +107,7 @@ class Capture:
             )
         self._network = network
         self._name = f"model {type(network).__name__} (family {network.config.model_type})"
-        self._two_stacks = "decoder_input_ids" in inspect.signature(network.forward).parameters
+        self._two_stacks = has_two_stacks(network)
         self._reads_text = network.main_input_name == "input_ids"
         self.stack = self._chosen_stack(stack)
         self._hooked, calls = self._find_route()
@@ -250,6 +250,11 @@ def _probe_inputs(network: Any) -> Tensor:
         f"The model {type(network).__name__} (family {config.model_type}) takes {name}, which headscope can't give; "
         "it measures models that take texts or images."
     )
+
+
+def has_two_stacks(network: Any) -> bool:
+    """An encoder and a decoder; told by what it takes, because T5's encoder alone has the same configuration."""
+    return "decoder_input_ids" in inspect.signature(network.forward).parameters
 
 
 def image_size(config: Any) -> tuple[int, int]:

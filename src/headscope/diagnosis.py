@@ -7,7 +7,6 @@ as A times V.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from headscope.capture import STACKS, Capture, NotCaptured, attention_implementation, image_size
+from headscope.capture import STACKS, Capture, NotCaptured, attention_implementation, has_two_stacks, image_size
 from headscope.families.hooked import Hooked
 from headscope.families.small import FAMILIES, REFUSED, VOCABULARY, Family, small_network
 from headscope.models import Model, as_model
@@ -175,8 +174,7 @@ def _sample_inputs(model: Model) -> tuple[Tensor, Tensor | None]:
 
 
 def _stacks(network: Any, asked: str | None) -> tuple[str | None, ...]:
-    two_stacks = "decoder_input_ids" in inspect.signature(network.forward).parameters
-    return STACKS if two_stacks and asked is None else (asked,)
+    return STACKS if asked is None and has_two_stacks(network) else (asked,)
 
 
 def _check(layer: int, A: Tensor, Z: Tensor, other_A: Tensor, other_Z: Tensor, real: Tensor | None) -> LayerCheck:
