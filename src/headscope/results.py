@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,9 @@ from headscope.storage import KINDS, Pieces, checksum, file_checksum, safetensor
 from headscope.sums import Sum
 from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ARRAYS = "arrays.safetensors"
 REST = "rest.safetensors"
@@ -110,6 +113,18 @@ class Study:
     def windows(self) -> int:
         windows: int = self.manifest["counts"]["windows"]
         return windows
+
+    def figure(self, number: int | str, **choices: Any) -> Figure:
+        """A figure of the paper, by its number; also "spectrum" and "atlas". Choices: `layers=(1, 6)`, `heads=(3,)`."""
+        from headscope.figures import draw
+
+        return draw(self, number, **choices)
+
+    def figures(self, folder: str | os.PathLike[str] | None = None, **choices: Any) -> list[Path]:
+        """Draw all figures into a folder, by default `figures` in that of the study; see `figures.save_all`."""
+        from headscope.figures import save_all
+
+        return save_all(self, folder, **choices)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write everything on one page that opens without a network; by default report.html in the folder."""

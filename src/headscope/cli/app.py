@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headscope.cli import compare, doctor, inspect, merge, report, reproduce, study, verify
+from headscope.cli import compare, doctor, figures, inspect, merge, report, reproduce, study, verify
 from headscope.errors import HeadscopeError
 
 app = typer.Typer(
@@ -69,6 +69,7 @@ _verb("study", study)
 _verb("inspect", inspect)
 _verb("compare", compare)
 _verb("doctor", doctor)
+_verb("figures", figures)
 _verb("report", report)
 _verb("reproduce", reproduce)
 _verb("merge", merge)

@@ -65,6 +65,7 @@ def command(
     address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
     shard: Annotated[str, typer.Option(help="3/16 measures part 3 of 16, for headscope merge.", metavar="K/N")] = "1/1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw all figures at the end.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
     """Measure every head of a model over a corpus."""
@@ -113,8 +114,10 @@ def command(
         shard=shard,
         **chosen.as_fields(),
     )
+    if figures and finished.manifest["part"] is None:
+        finished.figures(progress=not quiet)
     if not quiet:
-        _summary(finished)
+        _summary(finished, figures)
 
 
 def _study_images(
@@ -150,7 +153,7 @@ def _study_images(
         console.print(f"Tables: {escape(str(out / 'heads.csv'))}, arrays beside it")
 
 
-def _summary(study: Study) -> None:
+def _summary(study: Study, figures: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
 
@@ -179,3 +182,5 @@ def _summary(study: Study) -> None:
     for finding in findings(study)[:4]:
         console.print(f"  • {escape(finding.sentence)}")
     console.print(f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it")
+    if figures:
+        console.print(f"Figures: {escape(str(study.folder / 'figures'))}")

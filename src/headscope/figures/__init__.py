@@ -4,7 +4,8 @@
     figures.draw(study, 7)                      # a matplotlib Figure
     figures.save_all(study)                     # FOLDER/figures/fig02.png, fig02.svg, ...
 
-A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it.
+A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it; `NEEDS_EXAMPLE`
+where it shows the one text that a study keeps.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ FIGURES: dict[str, ModuleType] = {
     "atlas": atlas,
 }
 """By the number in the paper."""
+FORMATS = ("png", "svg", "pdf")
 
 
 def draw(study: Study, number: int | str, **choices: Any) -> Figure:
@@ -83,13 +85,16 @@ def save_all(
 ) -> list[Path]:
     """Draw all figures, or only some, into a folder, by default `figures` in that of the study.
 
-    A figure that has no such choice (the atlas no heads) is drawn without it.
+    A figure that has no such choice (the atlas no heads) is drawn without it. A study without an example, such as a
+    part of a larger one, has no figures of one text.
     """
-    numbers = [str(number) for number in only] if only is not None else list(FIGURES)
+    numbers = list(FIGURES) if only is None else [str(number) for number in only]
+    if only is None and study.manifest["example"] is None:
+        numbers = [number for number in numbers if not getattr(FIGURES[number], "NEEDS_EXAMPLE", False)]
     modules = [_module(number) for number in numbers]
     for name in formats:
-        if name not in ("png", "svg", "pdf"):
-            raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are png, svg and pdf.")
+        if name not in FORMATS:
+            raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are {', '.join(FORMATS)}.")
     target = Path(folder) if folder is not None else study.folder / "figures"
     written = []
     try:

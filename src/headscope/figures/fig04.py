@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headscope.view import View
 
 TITLE = "Attention on one text"
+NEEDS_EXAMPLE = True
 CAPTION = (
     "One text. Maps: attention from token i (row) to token j (column), of one head and summed over the heads of its "
     "layer. On one text attention gathers in columns: a few tokens draw it from everywhere. Below, the tokens of the "
@@ -25,7 +26,7 @@ CAPTION = (
     "more than a share, the line threshold, of what the most attended token draws. Compare with Fig. 2, where the "
     "columns of single texts have averaged out."
 )
-SIZE, LINE, LETTERS, SQUARE = 5.5, 7.4, 13, 4.2
+SIZE, LINE, LETTERS, SQUARE = 5.5, 7.4, 12, 4.2
 """Points of a token and of its line, the letters shown of a token, points of a mark."""
 
 
@@ -36,8 +37,8 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
     head = choices.heads_of(study, heads, [0])[0]
     marks = {layer: set(view.lines(layer, head).position.tolist()) for layer in chosen}
-    colours = dict(zip(chosen, style.layer_colours(study, chosen), strict=True))
-    per_column = column_length(view.size, len(chosen))
+    colours = dict(zip(chosen, style.layer_colours(chosen), strict=True))
+    per_column = -(-view.size // columns_beside(len(chosen)))
     below = (per_column + 3) * LINE / tokens.POINTS
     figure = maps.new_couples(study, len(chosen), below)
     maps.draw_couples(figure, chosen, head, lambda layer: view.attention[layer], "attention")
@@ -47,14 +48,10 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def column_length(size: int, layers: int) -> int:
-    """Tokens in a column, so that all columns fit beside each other."""
-    columns = int((style.WIDTH - 0.1) * tokens.POINTS // _column_width(layers))
-    return -(-size // max(columns, 1))
-
-
-def _column_width(layers: int) -> float:
-    return LETTERS * tokens.LETTER * SIZE + layers * SQUARE + 5
+def columns_beside(layers: int) -> int:
+    """How many columns of tokens fit beside each other, with a mark for each layer."""
+    narrowest = LETTERS * tokens.LETTER * SIZE + layers * SQUARE + 4
+    return max(int((style.WIDTH - 0.1) * tokens.POINTS // narrowest), 1)
 
 
 def _legend(axes: Axes, head: int, colours: dict[int, Any]) -> None:
@@ -69,7 +66,7 @@ def _legend(axes: Axes, head: int, colours: dict[int, Any]) -> None:
 
 
 def _columns(axes: Axes, view: View, per_column: int, marks: dict[int, set[int]], colours: dict[int, Any]) -> None:
-    width = _column_width(len(colours))
+    width = (style.WIDTH - 0.1) * tokens.POINTS / columns_beside(len(colours))
     for token, label in enumerate(view.labels):
         column, row = divmod(token, per_column)
         x, y = column * width, (row + 3) * LINE

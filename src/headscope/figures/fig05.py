@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headscope.view import View
 
 TITLE = "Lines cut the similarity matrix into blocks"
+NEEDS_EXAMPLE = True
 CAPTION = (
     "One head on one text. Above: its attention, with dark columns, the lines, on the tokens that draw much of it; and "
     "the similarity C of its outputs for every two tokens, red where they point the same way, blue where they point "
@@ -61,7 +62,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
 
 
 def most_telling(view: View, layers: Sequence[int]) -> tuple[int, int]:
-    """(layer, head) of the largest block contrast; with a few blocks at least, and not one for every other token."""
+    """(layer, head) of the largest block contrast; with six blocks at least, and not one for every other token."""
     best = max(
         ((layer, head) for layer in layers for head in range(view.heads)),
         key=lambda place: _contrast(view, *place),
@@ -71,4 +72,4 @@ def most_telling(view: View, layers: Sequence[int]) -> tuple[int, int]:
 
 def _contrast(view: View, layer: int, head: int) -> tuple[bool, float]:
     blocks = view.blocks(layer, head)
-    return 4 <= len(blocks.means) <= view.size / 3, float(np.nan_to_num(blocks.contrast, nan=-np.inf))
+    return 6 <= len(blocks.means) <= view.size / 3, float(np.nan_to_num(blocks.contrast, nan=-np.inf))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headscope.view import View
 
 TITLE = "High pairs of a few heads on one text"
+NEEDS_EXAMPLE = True
 CAPTION = (
     "One text. Above: for each head its high pairs, the most alike first: position and token of both, and their "
     "normalised similarity N. Below: the text. A token that is in one of the pairs shown has a background, the same "
@@ -31,7 +32,8 @@ SIZE, LINE = 5.5, 7.6
 TEXT, TEXT_LINE = 6.5, 12.0
 TABLES = 3
 """Beside each other."""
-LETTERS = 14
+LETTERS = 16
+"""Shown of a token in a table."""
 
 
 @style.styled
@@ -77,6 +79,7 @@ def token_colours(view: View, pairs: dict[int, Any]) -> dict[int, str]:
 
 def _table(axes: Axes, view: View, layer: int, head: int, table: Any, colours: dict[int, str]) -> None:
     letter = tokens.LETTER * SIZE
+    second = (LETTERS + 5) * letter
     shown = f"{MOST} of {len(table):,}" if len(table) > MOST else f"{len(table)}"
     axes.add_patch(Rectangle((0, LINE - 5), 5, 5, color=style.head_colour(head), linewidth=0))
     axes.text(8, LINE, f"Layer {layer}, head {head}", fontsize=style.TITLE, va="baseline")
@@ -84,10 +87,9 @@ def _table(axes: Axes, view: View, layer: int, head: int, table: Any, colours: d
         axes.text(0, 3 * LINE, "no high pairs", color=style.GREY, style="italic", va="baseline")
         return
     axes.text(
-        (2 * LETTERS + 14) * letter, LINE, f"{shown} high pairs" if len(table) != 1 else "1 high pair",
+        2 * second + 4 * letter, LINE, f"{shown} high pairs" if len(table) > 1 else "1 high pair",
         fontsize=style.SMALL, color=style.GREY, va="baseline", ha="right",
     )  # fmt: skip
-    second = (LETTERS + 5) * letter
     for x, name in ((0, "  i token"), (second, "  j token"), (2 * second, "   N")):
         tokens.write(axes, x, 2.2 * LINE, name, SIZE, color=style.GREY)
     labels = view.labels

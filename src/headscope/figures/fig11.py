@@ -50,7 +50,7 @@ def unique_rows(study: Study, layers: Sequence[int]) -> Rows:
         counts=counts,
         edges=np.arange(counts.shape[-1] + 1) - 0.5,
         labels=[f"layer {layer}" for layer in layers],
-        colours=style.layer_colours(study, layers),
+        colours=style.layer_colours(layers),
         means=study.layers.set_index("layer").loc[list(layers), "unique_focal_tokens"].to_numpy(),
         mean_format="{:.1f}",
     )

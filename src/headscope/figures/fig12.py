@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headscope.results import Study
 
 TITLE = "Similarity maps by layer"
+NEEDS_EXAMPLE = True
 CAPTION = (
     "Similarity of the outputs of every two tokens, summed over the heads of an early, a middle and the last layer. "
     "Above: C on one text; below: the normalised similarity N, averaged over all windows. Red where the outputs point "
@@ -35,7 +36,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     for axes in grid[:, len(chosen) :].flat:
         axes.set_axis_off()
     for (above, below), layer in zip(grid.T, chosen, strict=False):
-        style.heat_map(above, view.similarity[layer].sum(0), "C", diverging=True)
+        style.heat_map(above, view.similarity[layer].sum(0), "similarity C", diverging=True)
         style.title(above, f"Layer {layer}, one text")
         style.heat_map(below, mean_normalised(study, layer), "mean of N", diverging=True)
         style.title(below, f"Layer {layer}, all texts")

@@ -30,7 +30,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     bins = edges(histograms.shape[-1])
     figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)
     axes = figure.subplots()
-    for layer, colour in zip(chosen, style.layer_colours(study, chosen), strict=True):
+    for layer, colour in zip(chosen, style.layer_colours(chosen), strict=True):
         histogram = histograms[choices.place_of(study, layer)].sum(0)
         if not histogram.any():
             axes.plot([], [], color=colour, label=f"layer {layer}: no high pairs")

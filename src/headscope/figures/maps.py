@@ -13,7 +13,7 @@ from headscope.figures import style
 if TYPE_CHECKING:
     from headscope.results import Study
 
-ROW = 1.62
+ROW = 1.52
 """Inches of a row of maps."""
 
 

@@ -32,7 +32,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)
     axes = figure.subplots()
     axes.axvspan(0.1, 0.6, color=style.PALE, linewidth=0)
-    for layer, colour in zip(chosen, style.layer_colours(study, chosen), strict=True):
+    for layer, colour in zip(chosen, style.layer_colours(chosen), strict=True):
         counts = spectrum(study, layer)
         total = counts.sum()
         if not total:

@@ -15,6 +15,8 @@ import matplotlib.style
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, ListedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
@@ -87,13 +89,16 @@ def styled(draw: Callable[_Given, Figure]) -> Callable[_Given, Figure]:
 
 def save(figure: Figure, path: Path, title: str) -> None:
     """Write a figure in the format that the name of the file ends with; the same figure gives the same file."""
-    metadata: dict[str, Any] = {"Title": title}
-    if path.suffix == ".svg":
-        metadata["Date"] = None
-    if path.suffix == ".pdf":
-        metadata["CreationDate"] = None
     with settings():
-        figure.savefig(path, dpi=DPI, metadata=metadata)
+        # Figure.savefig would draw everything twice, for a layout that is already made.
+        if path.suffix == ".svg":
+            FigureCanvasSVG(figure).print_svg(path, metadata={"Title": title, "Date": None})  # type: ignore[no-untyped-call]
+        elif path.suffix == ".png":
+            before, figure.dpi = figure.dpi, DPI
+            FigureCanvasAgg(figure).print_png(path, metadata={"Title": title})  # type: ignore[no-untyped-call]
+            figure.dpi = before
+        else:
+            figure.savefig(path, dpi=DPI)
 
 
 def new_figure(study: Study, height: float, width: float = WIDTH, *, below: float = 0, maps: bool = False) -> Figure:
@@ -125,11 +130,9 @@ def head_colour(head: int) -> str:
     return HEAD_COLOURS[head % len(HEAD_COLOURS)]
 
 
-def layer_colours(study: Study, layers: Sequence[int]) -> list[Any]:
-    """Dark for the first layers of the model, bright for the last."""
-    depth = study.manifest["model"]["layers"]
-    colours = matplotlib.colormaps["plasma"]
-    return [colours(0.8 * layer / max(depth - 1, 1)) for layer in layers]
+def layer_colours(layers: Sequence[int]) -> list[Any]:
+    """Dark for the first of the layers shown, bright for the last."""
+    return list(matplotlib.colormaps["plasma"](np.linspace(0, 0.8, len(layers))))
 
 
 def paler(colour: Any, share: float = 0.3) -> tuple[float, ...]:
@@ -171,7 +174,8 @@ def heat_map(
         power = 0.5 if middle < 0.2 * top else 1.0
     low = max(float(np.nanmin(matrix, initial=0)), -top) if diverging else 0.0
     norm, colours = scale(power, low, top)
-    image = axes.imshow(matrix, cmap=colours if diverging else SEQUENTIAL, norm=norm, interpolation="auto")
+    sharp = "nearest" if len(matrix) <= 200 else "auto"
+    image = axes.imshow(matrix, cmap=colours if diverging else SEQUENTIAL, norm=norm, interpolation=sharp)
     axes.set_facecolor(PALE)
     token_ticks(axes, len(matrix))
     beside = axes.inset_axes((1.03, 0, 0.05, 1))
@@ -240,7 +244,7 @@ def scale(power: float, low: float, high: float) -> tuple[Normalize, Colormap]:
 def _round_numbers(norm: Any) -> list[float]:
     """0 and numbers such as 0.02 or 5 that stand well apart on the scale, the largest first."""
     if np.isclose(norm.inverse(0.5), (norm.vmin + norm.vmax) / 2):
-        ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(norm.vmin, norm.vmax)
+        ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(norm.vmin, norm.vmax)
         return [float(tick) for tick in ticks if norm.vmin <= tick <= norm.vmax]
     steps = [float(f"{digit}e{power}") for power in range(-9, 10) for digit in (1, 2, 5)]
     chosen = [0.0]

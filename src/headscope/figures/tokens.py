@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -52,21 +52,34 @@ def broken(segments: Sequence[Segment], most: int) -> list[list[tuple[int, Segme
     """Lines of at most `most` letters: (letter at which it begins, segment). A token is cut where it fills a line."""
     lines: list[list[tuple[int, Segment]]] = [[]]
     used = 0
-    for segment in segments:
-        text = " " if segment.token is None else segment.characters
-        if segment.special:
-            text = f" {text} " if used else f"{text} "
+    for segment in _spaced(segments):
+        text = segment.characters
+        if used + letters(text) > most and used:
+            lines.append([])
+            used = 0
+        if segment.token is None and not used:
+            continue
         while text:
-            if used + letters(text) > most and used:
-                lines.append([])
-                used = 0
-                text = text.lstrip(" ")
-                continue
-            piece = text[:most]
+            piece = text[: most - used]
             lines[-1].append((used, segment._replace(characters=piece)))
             used += letters(piece)
-            text = text[most:]
+            text = text[len(piece) :]
+            if text:
+                lines.append([])
+                used = 0
     return lines
+
+
+def _spaced(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """What lies between tokens is one space; special tokens have one on either side."""
+    space = Segment(" ", None)
+    for segment in segments:
+        if segment.token is None:
+            yield space
+        elif segment.special:
+            yield from (space, segment, space)
+        else:
+            yield segment
 
 
 def flow(
