@@ -65,7 +65,9 @@ def command(
     address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
     shard: Annotated[str, typer.Option(help="3/16 measures part 3 of 16, for headscope merge.", metavar="K/N")] = "1/1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw all figures at the end.")] = True,
+    figures: Annotated[
+        bool, typer.Option("--figures/--no-figures", help="Draw all figures and write report.html at the end.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
     """Measure every head of a model over a corpus."""
@@ -115,7 +117,10 @@ def command(
         **chosen.as_fields(),
     )
     if figures and finished.manifest["part"] is None:
+        from headscope.report import write_report
+
         finished.figures(progress=not quiet)
+        write_report(finished, progress=not quiet)
     if not quiet:
         _summary(finished, figures)
 
@@ -184,3 +189,4 @@ def _summary(study: Study, figures: bool) -> None:
     console.print(f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it")
     if figures:
         console.print(f"Figures: {escape(str(study.folder / 'figures'))}")
+        console.print(f"Report: {escape(str(study.folder / 'report.html'))}")

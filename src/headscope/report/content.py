@@ -121,7 +121,8 @@ def _common(study: Study) -> dict[str, Any]:
 def facts(study: Study) -> dict[str, dict[str, str]]:
     """What was run: title of a block -> label -> value."""
     manifest = study.manifest
-    model, counts, run = manifest["model"], manifest["counts"], manifest["run"]
+    model, texts, counts, run = (manifest[name] for name in ("model", "texts", "counts", "run"))
+    part = manifest["part"]
     left_out = {
         "Shorter windows left out": counts["short_windows_left_out"],
         "Later windows left out": counts["later_windows_left_out"],
@@ -137,11 +138,13 @@ def facts(study: Study) -> dict[str, dict[str, str]]:
             "Weights, SHA-256": model["weights_sha256"],
         },
         "Texts": {
-            "Source": manifest["texts"]["name"],
+            "Source": texts["name"],
             "Texts": f"{counts['texts']:,}",
             "Windows": f"{counts['windows']:,}",
+            **({"Only part": f"{part['number']} of {part['of']}"} if part is not None else {}),
             **{label: f"{count:,}" for label, count in left_out.items() if count},
-            "Windows, SHA-256": manifest["texts"]["windows_sha256"],
+            "Texts, SHA-256": texts["sha256"],
+            "Windows, SHA-256": texts["windows_sha256"],
         },
         "Options": {
             OPTION_LABELS.get(name, name): _option(name, value)

@@ -1,0 +1,412 @@
+"""The report: one page that holds everything, shows the numbers of the tables, and lets nothing in from outside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+from typer.testing import CliRunner
+
+import headscope
+from headscope import figures
+from headscope.claims import claims
+from headscope.cli.app import app
+from headscope.findings import findings
+from headscope.glossary import COLUMNS
+from headscope.models import Model
+from headscope.report import content, page, pictures, summary, write_report
+from headscope.report.tables import columns_of, shown
+
+SCRIPT = "<script>alert(1)</script>"
+LONG_WORD = "abcdefghij" * 1000
+HOSTILE = (
+    f'{SCRIPT} & "quoted" {{{{ 7 * 7 }}}} <img src=x onerror=alert(2)>. 👩‍👩‍👧 🎉 שלום עולם, مرحبا. {LONG_WORD} end. '
+)
+LARGEST = 12 * 2**20
+VOID = {"meta", "link", "br", "img", "input"}
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, the text of every table cell by table, and whether every tag is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.cells: dict[str, list[list[str]]] = {}
+        self.text = ""
+        self._table = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self._table = attributes.get("id") or attributes.get("class") or "table"
+            self.cells[self._table] = []
+        elif tag == "tr":
+            self.cells[self._table].append([])
+        elif tag in ("td", "th"):
+            self.cells[self._table][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] in ("style", "script"):
+            return
+        self.text += data
+        if "td" in self.open or "th" in self.open:
+            self.cells[self._table][-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, tiny, sample):
+    out = tmp_path_factory.mktemp("report") / "study"
+    return headscope.study(tiny, sample[:4], out=out, length=48, max_windows=12, progress=False)
+
+
+@pytest.fixture(scope="module")
+def written(study):
+    """With figures 7 and 9 as they are drawn; blank ones for the rest, which take seconds."""
+    real = figures.draw
+
+    def draw(study, number):
+        return real(study, number) if number in ("7", "9") else Figure(figsize=(3, 2))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(figures, "draw", draw)
+        return write_report(study)
+
+
+@pytest.fixture(scope="module")
+def read(written):
+    return Reader(written.read_text("utf-8"))
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Drawing figures takes seconds; most tests are about what stands around them."""
+    monkeypatch.setattr(content, "pictures", lambda study, progress: ([], []))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory, tiny):
+    """Everything that comes from outside is hostile: the name of the model, that of the texts, the texts."""
+    folder = tmp_path_factory.mktemp("hostile")
+    file = folder / "<script>alert(1)<" / "script>.txt"
+    file.parent.mkdir()
+    file.write_text(HOSTILE * 8, "utf-8")
+    model = Model(tiny.network, tiny.tokenizer, f"{SCRIPT}{'é' * 300}")
+    texts = headscope.read_texts([file])
+    return headscope.study(model, texts, out=folder / "study", length=64, short="pad", progress=False)
+
+
+def test_the_page_is_well_formed_and_every_link_inside_leads_somewhere(read):
+    assert read.open == []
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    inner = {a["href"][1:] for tag, a in read.tags if tag == "a" and a["href"].startswith("#")}
+    assert len(inner) > 8
+    assert inner <= set(ids)
+
+
+def test_nothing_is_loaded_from_outside(read, written):
+    for tag, attributes in read.tags:
+        for name in ("src", "href", "srcset", "poster", "action", "data"):
+            address = attributes.get(name) or ""
+            outside = tag != "a" and not address.startswith("data:")
+            assert not address or address.startswith("#") or not outside, (tag, address)
+    links = [a["href"] for tag, a in read.tags if tag == "a" and not a["href"].startswith("#")]
+    assert links == ["https://arxiv.org/abs/2512.21956"]
+    html = written.read_text("utf-8")
+    assert "@import" not in html
+    assert not re.search(r"url\((?!data:)", html)
+
+
+def test_only_the_pages_own_script_may_run(written):
+    html = written.read_text("utf-8")
+    allowed = re.search(r"script-src 'sha256-([^']+)'", html)[1]
+    script = re.search(r"<script>(.*)</script>", html, re.DOTALL)[1]
+    assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() == allowed
+    assert "default-src 'none'" in html
+
+
+def test_every_figure_is_there_with_caption_and_alternative_text(read):
+    images = [attributes for tag, attributes in read.tags if tag == "img"]
+    assert len(images) == len(figures.FIGURES)
+    for image, module in zip(images, figures.FIGURES.values(), strict=True):
+        assert image["src"].startswith("data:image/webp;base64,")
+        assert module.TITLE in image["alt"]
+        assert int(image["width"]) > 100
+        assert module.CAPTION in read.text
+
+
+def test_a_picture_full_of_detail_is_compressed_until_all_fit_on_the_page():
+    noise = np.random.default_rng(0).integers(0, 255, (760, 710, 1), dtype=np.uint8).repeat(2, 0).repeat(2, 1)
+    file = io.BytesIO()
+    Image.fromarray(noise.repeat(3, 2)).save(file, "png")
+    source, width, height = pictures._data_uri(file.getvalue())
+    assert (width, height) == (1420, 1520)
+    assert len(source) * len(figures.FIGURES) < LARGEST
+
+
+def test_the_tables_of_the_page_are_the_tables_of_the_study(read, study):
+    for name, table in (("heads", study.heads), ("layers", study.layers)):
+        header, *rows = read.cells[name]
+        assert len(header) == len(table.columns)
+        assert len(rows) == len(table)
+        for row, values in zip(rows, table.itertuples(index=False), strict=True):
+            assert row == [shown(value, COLUMNS[column]) for column, value in zip(table.columns, values, strict=True)]
+    place = study.heads.repeat_probability.idxmax()
+    column = list(study.heads.columns).index("repeat_probability")
+    assert float(read.cells["heads"][place + 1][column]) == pytest.approx(
+        study.heads.repeat_probability.max() * 100, abs=0.05
+    )
+
+
+def test_bars_and_strokes_are_in_proportion(study):
+    column = next(column for column in columns_of(study.heads) if column.name == "same_sentence_probability")
+    longest = max(study.heads.same_sentence_probability.max(), study.heads.same_sentence_chance.max())
+    for cell, value in zip(column.cells, study.heads.same_sentence_probability, strict=True):
+        assert cell.bar == pytest.approx(value / longest, abs=0.001)
+        assert cell.chance == pytest.approx(study.heads.same_sentence_chance[0] / longest, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("repeat_probability", 0.01234, "1.2"),
+        ("mean_distance", 42.06, "42.1"),
+        ("pairs", 12345.0, "12,345"),
+        ("pairs_per_window", 12.34, "12.3"),
+        ("block_contrast", -0.0031, "-0.003"),
+        ("focal_share", float("nan"), "–"),
+    ],
+)
+def test_numbers_are_shown_in_their_unit(column, value, text):
+    assert shown(value, COLUMNS[column]) == text
+
+
+def test_findings_claims_definitions_and_facts_are_on_the_page(read, study):
+    text = read.text.replace("\u00a0", " ")
+    for finding in findings(study):
+        assert finding.sentence in text
+    for claim in claims(study):
+        assert claim.criterion in text
+        assert claim.measured in text
+    for name, term in COLUMNS.items():
+        assert name in text
+        assert term.definition in text
+    for fact in (study.manifest["model"]["weights_sha256"], study.manifest["texts"]["windows_sha256"]):
+        assert fact in text
+    assert study.example.text in text
+    for line in ("@article{", "@software{", "arXiv:2512.21956"):
+        assert line in text
+
+
+def test_figures_that_are_drawn_are_not_drawn_again(study, monkeypatch):
+    kept = study.folder / "figures" / "fig07.png"
+    kept.parent.mkdir()
+    Figure(figsize=(1, 1)).savefig(kept)
+    asked = []
+
+    def draw(study, number):
+        asked.append(number)
+        return Figure(figsize=(1, 1))
+
+    monkeypatch.setattr(figures, "draw", draw)
+    pictures.pictures(study)
+    assert asked == [number for number in figures.FIGURES if number != "7"]
+    os.utime(kept, (0, 0))
+    asked.clear()
+    pictures.pictures(study)
+    assert asked == list(figures.FIGURES), "a figure older than the study is drawn anew"
+    shutil.rmtree(kept.parent)
+
+
+def test_a_figure_that_can_not_be_drawn_is_named_and_the_rest_is_there(study, monkeypatch):
+    def draw(study, number):
+        if number == "4":
+            raise headscope.HeadscopeError("the study keeps no example text")
+        return Figure(figsize=(1, 1))
+
+    monkeypatch.setattr(figures, "draw", draw)
+    html = page(study)
+    assert "the study keeps no example text" in html
+    assert html.count("<img ") == len(figures.FIGURES) - 1
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_study_without_high_pairs_has_a_page(tmp_path, tiny, sample):
+    bare = headscope.study(
+        tiny, sample[:1], out=tmp_path / "s", length=8, max_windows=1, threshold=0.999, progress=False
+    )
+    bare.heads.loc[:, ["mean_distance", "repeat_probability", "same_sentence_probability", "focal_share"]] = float(
+        "nan"
+    )
+    bare.layers.loc[:, ["mean_distance", "repeat_probability", "same_sentence_probability", "focal_share"]] = float(
+        "nan"
+    )
+    html = page(bare)
+    assert "can't be said" in Reader(html).text
+    assert not re.search(r"\bnan\b", Reader(html).text)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_what_comes_from_outside_is_shown_as_text(hostile):
+    html = page(hostile)
+    read = Reader(html)
+    assert [tag for tag, _ in read.tags].count("script") == 1
+    assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
+    assert "alert(1)" not in re.search(r"<script>(.*)</script>", html, re.DOTALL)[1]
+    assert read.text.count(SCRIPT) > 3
+    assert "{{ 7 * 7 }}" in read.text
+    assert "👩‍👩‍👧" in read.text
+    assert "שלום" in read.text
+    assert LONG_WORD in read.text
+
+
+def test_in_a_notebook_a_study_shows_itself_without_script(hostile, study):
+    html = hostile._repr_html_()
+    read = Reader(html)
+    assert read.open == []
+    assert not {"script", "style", "link", "img", "iframe"} & {tag for tag, _ in read.tags}
+    assert SCRIPT in read.text
+    whole = Reader(summary(study))
+    for finding in findings(study):
+        assert finding.sentence in whole.text.replace("\u00a0", " ")
+    header, *rows = whole.cells["table"]
+    assert [row[0] for row in rows] == [str(layer) for layer in study.layers.layer]
+    place = header.index("same sentence, %")
+    assert [row[place] for row in rows] == [f"{100 * share:.1f}" for share in study.layers.same_sentence_probability]
+    assert len(html) < 100_000
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_command_writes_the_page_where_it_is_told(study, tmp_path):
+    out = tmp_path / "page.html"
+    told = CliRunner().invoke(app, ["report", str(study.folder), "--out", str(out)])
+    assert told.exit_code == 0, told.output
+    assert told.output.strip().endswith(str(out))
+    assert out.read_text("utf-8").startswith("<!doctype html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert study.report(tmp_path / "again.html").read_bytes() == out.read_bytes()
+
+
+def test_a_folder_without_a_study_is_refused(tmp_path):
+    told = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert told.exit_code == 2
+    assert "is not a study folder" in told.output
+
+
+@pytest.fixture(scope="module")
+def browser():
+    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("Chromium is not installed")
+    with driver.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open a page; whatever it asks for, says or pops up is an error."""
+    pages = []
+
+    def opening(path, width=1300):
+        view = browser.new_page(viewport={"width": width, "height": 900})
+        problems = []
+        view.on("dialog", lambda dialog: problems.append(dialog.message))
+        view.on("console", lambda message: problems.append(message.text))
+        view.on("pageerror", lambda error: problems.append(str(error)))
+        view.on("request", lambda request: problems.append(request.url) if request.url.startswith("http") else None)
+        view.goto(path.resolve().as_uri())
+        pages.append(view)
+        assert problems == []
+        return view
+
+    yield opening
+    for view in pages:
+        view.close()
+
+
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 1300])
+def test_hostile_input_does_not_break_the_layout(opened, hostile, tmp_path, no_pictures, width):
+    view = opened(write_report(hostile, tmp_path / "page.html"), width)
+    view.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+    assert view.evaluate(OVERFLOW) == 0
+    assert SCRIPT in view.inner_text("h1")
+
+
+@pytest.mark.browser
+def test_heads_are_sorted_filtered_and_chosen(opened, written, study):
+    view = opened(written)
+    column = list(study.heads.columns).index("mean_distance") + 1
+    shown_rows = "#heads tbody tr:not([hidden])"
+
+    def distances():
+        return [float(text) for text in view.locator(f"{shown_rows} td:nth-child({column})").all_inner_texts()]
+
+    head = view.locator('#heads th[data-column="mean_distance"]')
+    head.locator("[role=button]").click()
+    assert distances() == sorted(distances(), reverse=True)
+    assert head.get_attribute("aria-sort") == "descending"
+    head.locator("[role=button]").press("Enter")
+    assert distances() == sorted(distances())
+
+    view.select_option("#layer", "1")
+    assert view.locator(shown_rows).count() == 4
+    assert view.inner_text("#count") == "4 of 12 heads"
+    view.select_option("#layer", "")
+    view.select_option("#measure", label="distance")
+    middle = sorted(distances())[6]
+    view.fill("#least", str(middle))
+    assert min(distances()) >= middle
+    view.fill("#least", "")
+
+    assert view.locator("#map button").count() == 12
+    view.locator("#map button").nth(5).click()
+    chosen = view.locator("#heads tr.chosen th").all_inner_texts()
+    assert chosen == ["1", "1"]
+
+
+@pytest.mark.browser
+def test_columns_are_chosen_by_group(opened, written):
+    view = opened(written)
+    first = view.locator('#heads th[data-column="attention_self"]')
+    assert not first.is_visible()
+    view.select_option("#columns", "attention")
+    assert first.is_visible()
+    assert not view.locator('#heads th[data-column="mean_distance"]').is_visible()
+    view.select_option("#columns", "all")
+    assert view.locator("#heads thead th:visible").count() == len(view.locator("#heads thead th").all())
+
+
+@pytest.mark.browser
+def test_the_page_opens_within_a_second_and_is_whole_on_paper(opened, written):
+    view = opened(written)
+    elapsed = view.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
+    assert elapsed < 1000
+    view.emulate_media(media="print")
+    assert not view.locator(".controls").is_visible()
+    assert view.evaluate("getComputedStyle(document.querySelector('.scroll')).maxHeight") == "none"
