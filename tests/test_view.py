@@ -387,3 +387,12 @@ def test_an_impossible_example_is_refused_before_anything_is_measured(tiny, samp
     with pytest.raises(HeadscopeError, match=f"--example is {example}"):
         headscope.study(tiny, sample, out=tmp_path / "s", length=40, max_windows=4, example=example, progress=False)
     assert not (tmp_path / "s").exists()
+
+
+def test_what_is_handed_out_can_be_changed_without_harm(view):
+    before = view.normalised[1, 0]
+    view.normalised[1, 0][:] = 5
+    view.similarity[1, 0][0] = 5
+    assert (view.normalised[1, 0] == before).all()
+    assert (view.normalised[1, 1:3, 4] == view.normalised[1][1:3, 4]).all()
+    assert view.normalised[1, 0, 2, 3] == before[2, 3]

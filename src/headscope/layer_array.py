@@ -17,24 +17,30 @@ class LayerArray:
     """An array (L, H, ...) that is indexed by the number of a layer, not by its place among those measured.
 
     `array[11, 8]` is head 8 of layer 11, `array[11]` all heads of layer 11, `array[-1]` the last layer
-    measured; `np.asarray(array)` is the whole. With `function`, what is asked for goes through it first.
+    measured; `np.asarray(array)` is the whole. With `function`, what is asked for goes through it first; the newest
+    head is remembered, since several questions about one head come in a row.
     """
 
     def __init__(self, layers: list[int], stored: Array, function: Callable[[Array], Array] | None = None) -> None:
         self.layers = layers
         self._stored = stored
         self._function = function
+        self._newest: tuple[tuple[int, int], Array] | None = None
 
     def __getitem__(self, key: int | tuple[Any, ...]) -> Array:
         layer, *rest = key if isinstance(key, tuple) else (key,)
-        chosen = self._stored[self.place(layer)]
-        if rest:
-            head = rest[0]
-            if isinstance(head, (int, np.integer)) and not -len(chosen) <= head < len(chosen):
-                raise HeadscopeError(f"There is no head {head}: a layer has {len(chosen)}, 0 to {len(chosen) - 1}.")
-            chosen = chosen[head]
-        value = self._function(chosen) if self._function else chosen
-        return value[tuple(rest[1:])] if len(rest) > 1 else value
+        place = self.place(layer)
+        if not rest:
+            return self._through(self._stored[place])
+        head, *within = rest
+        heads = self._stored.shape[1]
+        if not isinstance(head, (int, np.integer)):
+            several: Array = self._through(self._stored[place, head])[:, *within]
+            return several
+        if not -heads <= head < heads:
+            raise HeadscopeError(f"There is no head {head}: a layer has {heads}, 0 to {heads - 1}.")
+        value: Array = self._of_head(place, int(head) % heads)[tuple(within)]
+        return value
 
     def place(self, layer: int) -> int:
         """Where a layer stands among those measured."""
@@ -45,8 +51,19 @@ class LayerArray:
         return self.layers.index(layer)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        whole = self._function(self._stored) if self._function else self._stored
+        whole = self._through(self._stored)
         return np.array(whole, dtype=dtype) if copy else np.asarray(whole, dtype=dtype)
+
+    def _of_head(self, place: int, head: int) -> Array:
+        if self._function is None:
+            return self._stored[place, head]  # type: ignore[no-any-return]
+        newest = self._newest
+        if newest is None or newest[0] != (place, head):
+            self._newest = newest = (place, head), self._function(self._stored[place, head])
+        return newest[1].copy()
+
+    def _through(self, chosen: Array) -> Array:
+        return self._function(chosen) if self._function else chosen
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +117,12 @@ class View:
         together: NDArray[np.bool_] = (self.sentence[:, None] == self.sentence) & (self.sentence >= 0)
         return together
 
-    @property
+    @cached_property
     def similarity(self) -> LayerArray:
         """C = Z Zᵀ with the diagonal set to 0."""
         return LayerArray(self.layers, np.asarray(self.output), _similarity)
 
-    @property
+    @cached_property
     def normalised(self) -> LayerArray:
         """N = C / m; 0 on the diagonal, for tokens that take no part, and everywhere where m <= 0."""
         part = self.part
