@@ -18,7 +18,11 @@ from headscope import cli
 def run(*arguments: str | Path, **settings) -> subprocess.CompletedProcess[str]:
     """As a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "headscope", *map(str, arguments)], capture_output=True, text=True, timeout=300, **settings
+        [sys.executable, "-m", "headscope", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **settings,
     )
 
 
@@ -55,7 +59,9 @@ def test_help_has_examples_and_needs_no_torch():
 
 
 def test_a_study_is_summed_up_at_the_end(call, text_file, tiny_folder, tmp_path):
-    code, out, _ = call("study", text_file, "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "--no-figures")
+    code, out, _ = call(
+        "study", text_file, "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "--no-figures"
+    )
     assert code == 0
     assert "3 layers x 4 heads" in out
     assert "windows of 48 tokens from 1 texts" in out
@@ -89,7 +95,9 @@ def test_bad_texts_end_in_one_sentence(call, name, tiny_folder, tmp_path):
     content, expected = BAD_TEXTS[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    code, out, err = call("study", tmp_path / name, "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "-q")
+    code, out, err = call(
+        "study", tmp_path / name, "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "-q"
+    )
     assert code == 2
     assert expected in err
     assert err.startswith("headscope: ")
@@ -141,7 +149,18 @@ def test_outputs_that_overflow_name_the_layer(call, text_file, tiny_folder, tmp_
 def test_a_folder_with_something_else_is_left_alone(call, text_file, tiny_folder, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "thesis.doc").write_text("years of work")
-    arguments = ["study", text_file, "--model", tiny_folder, "--length", "48", "--out", tmp_path / "s", "-q", "--no-figures"]
+    arguments = [
+        "study",
+        text_file,
+        "--model",
+        tiny_folder,
+        "--length",
+        "48",
+        "--out",
+        tmp_path / "s",
+        "-q",
+        "--no-figures",
+    ]
     code, _, err = call(*arguments)
     assert code == 2
     assert "something other than a study" in err

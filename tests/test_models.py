@@ -111,14 +111,14 @@ def test_code_of_the_model_is_never_run(copy, tmp_path):
 
 def test_an_unknown_name_says_what_works_offline(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(HeadscopeError, match=r"neither as a folder nor on.*minilm \(built in\), a local folder") as told:
+    with pytest.raises(HeadscopeError, match=r"neither as a folder nor on.*minilm \(built in\)") as told:
         headscope.load("no-such-model-anywhere")
     assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", ""])
 def test_a_folder_that_is_not_there_is_named(name):
-    with pytest.raises(HeadscopeError, match="no model folder|model name is"):
+    with pytest.raises(HeadscopeError, match=r"no model folder|model name is"):
         headscope.load(name)
 
 

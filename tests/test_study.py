@@ -21,12 +21,32 @@ from headscope.tables import derived_arrays, heads_table
 from headscope.texts import Text
 from headscope.windows import Counts, Cutter, cut_all, stack
 
-COLUMNS = (
-    "layer head windows pairs pairs_per_window mean_distance repeat_probability repeat_probability_in_sentence "
-    "repeat_chance same_sentence_probability same_sentence_chance focal_share attention_self attention_previous "
-    "attention_next attention_to_first attention_to_special attention_to_sentence_end attention_to_comma "
-    "attention_to_punctuation attention_to_word lines_per_window line_separator_share block_contrast"
-).split()
+COLUMNS = [
+    "layer",
+    "head",
+    "windows",
+    "pairs",
+    "pairs_per_window",
+    "mean_distance",
+    "repeat_probability",
+    "repeat_probability_in_sentence",
+    "repeat_chance",
+    "same_sentence_probability",
+    "same_sentence_chance",
+    "focal_share",
+    "attention_self",
+    "attention_previous",
+    "attention_next",
+    "attention_to_first",
+    "attention_to_special",
+    "attention_to_sentence_end",
+    "attention_to_comma",
+    "attention_to_punctuation",
+    "attention_to_word",
+    "lines_per_window",
+    "line_separator_share",
+    "block_contrast",
+]
 
 
 def windows_of(model, texts: list[str], options: Options):
@@ -48,7 +68,9 @@ def examples_of(model, windows) -> list[reference.Example]:
     for window in windows:
         joined = []
         handles = [
-            layer.attention.output.dense.register_forward_pre_hook(lambda _, inputs: joined.append(inputs[0]))
+            layer.attention.output.dense.register_forward_pre_hook(
+                lambda _, inputs, joined=joined: joined.append(inputs[0])
+            )
             for layer in network.encoder.layer
         ]
         batch = stack([window])
@@ -181,7 +203,7 @@ def test_a_word_planted_in_three_sentences_gives_the_values_counted_by_hand(mini
     """cls a bell rang . the bell fell . no bell now . sep: `bell` at 2, 6, 10 and `.` at 4, 8, 12."""
     heads, arrays, window = planted(minilm, "a bell rang. the bell fell. no bell now.")
     tokens = minilm.tokenizer.convert_ids_to_tokens(window.ids.tolist())
-    assert tokens == "[CLS] a bell rang . the bell fell . no bell now . [SEP]".split()
+    assert " ".join(tokens) == "[CLS] a bell rang . the bell fell . no bell now . [SEP]"
     equal = heads.iloc[0]
     high = {(2, 6), (2, 10), (6, 10), (4, 8), (4, 12), (8, 12)}
     assert set(zip(*np.triu(arrays["high_count"][0, 0]).nonzero(), strict=True)) == high

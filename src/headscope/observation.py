@@ -26,7 +26,6 @@ from headscope.similarity import (
 )
 from headscope.windows import KINDS, Batch
 
-
 EQUAL, TOGETHER = 1, 2
 """Flags of two tokens, see `Tokens.flags`."""
 

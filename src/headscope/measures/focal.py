@@ -1,4 +1,4 @@
-"""Focal token (Fig. 11): the token value in the most high pairs, its share of them, and how many the heads of a layer have."""
+"""Focal token (Fig. 11): the value in the most high pairs, its share of them, and how many a layer's heads have."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Repeated tokens (Fig. 6): of the high pairs, the share whose two tokens are equal; 6b: among those in one sentence."""
+"""Repeated tokens (Fig. 6): the share of high pairs whose two tokens are equal; 6b: among those in one sentence."""
 
 from collections.abc import Mapping
 

@@ -1,0 +1,295 @@
+"""What a study costs, against a bare forward pass and against other ways to the same numbers.
+
+    python benchmarks/bench.py [--quick] [--out benchmarks/results]
+
+Contenders alternate within one run; every claim is the median of the ratios of neighbouring runs, with its spread.
+Writes results.json and results.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import contenders
+import torch
+from stages import stages
+
+import headscope
+from headscope.models import Model
+from headscope.options import Options
+from headscope.windows import Batch, Counts, Cutter, cut_all, stack
+
+HERE = Path(__file__).parent
+SHARED = HERE.parents[1] / "shared"
+CORPUS = SHARED / "corpora" / "kyoto-wikipedia.jsonl.gz"
+MPNET = Path.home() / ".cache" / "headscope-dev" / "all-mpnet-base-v2"
+"""Where a script beside the project puts the real all-mpnet-base-v2; its rows are left out where it is absent."""
+
+
+def texts() -> Any:
+    return headscope.read_texts([CORPUS]) if CORPUS.exists() else headscope.sample_texts()
+
+
+def bert(hidden: int = 768, positions: int = 512) -> Model:
+    """BERT-base's shape, or a narrower one with as many heads; random weights, the built-in model's tokenizer."""
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    config = BertConfig(hidden_size=hidden, intermediate_size=4 * hidden, max_position_embeddings=positions)
+    network = BertModel(config).eval().requires_grad_(False)
+    name = "BERT-base shape, random weights" if hidden == 768 else f"12 x 12 heads, {hidden} wide, random weights"
+    return Model(network, headscope.load("minilm").tokenizer, name)
+
+
+def windows_of(model: Model, options: Options) -> Batch:
+    return stack(list(cut_all(texts(), Cutter(model.tokenizer, options), Counts(), options.max_windows)))
+
+
+def alternate(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each run, in rounds: what slows the machine down for a while slows all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            began = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - began)
+            print(f"    {name}: {seconds[name][-1]:.2f} s", file=sys.stderr)
+    return seconds
+
+
+def ratio(seconds: dict[str, list[float]], name: str, to: str) -> dict[str, float]:
+    ratios = [a / b for a, b in zip(seconds[name], seconds[to], strict=True)]
+    return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+
+
+def time_per_window(model: Model, count: int, repeats: int, others: list[str], length: int = 128) -> dict[str, Any]:
+    """headscope study end to end, a bare forward pass, and other contenders, over the same windows."""
+    options = Options(max_windows=count, length=length)
+    windows = windows_of(model, options)
+    size = options.batch_size
+    plain = contenders.bare(model)
+    with tempfile.TemporaryDirectory() as folder:
+
+        def study() -> None:
+            out = Path(folder) / "study"
+            headscope.study(model, texts(), out=out, overwrite=True, progress=False, max_windows=count, length=length)
+
+        runs: dict[str, Callable[[], Any]] = {"bare forward": lambda: plain(windows, size), "headscope study": study}
+        for name in others:
+            contender = getattr(contenders, name)(model, options)
+            runs[name] = lambda contender=contender: contender(windows, size)
+        plain(windows[:size], size)
+        study()
+        seconds = alternate(runs, repeats)
+    return {
+        "model": model.name,
+        "windows": count,
+        "length": length,
+        "milliseconds_per_window": {name: 1000 * statistics.median(s) / count for name, s in seconds.items()},
+        "ratio_to_bare_forward": {name: ratio(seconds, name, "bare forward") for name in seconds},
+        "ratio_to_headscope": {name: ratio(seconds, name, "headscope study") for name in seconds},
+    }
+
+
+def in_new_process(code: str, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=HERE
+    )
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+MEMORY = """
+import json, resource, sys, tempfile, time
+import bench, headscope
+count, hidden = int(sys.argv[1]), int(sys.argv[2])
+model = bench.bert(hidden)
+windows = bench.windows_of(model, headscope.Options(max_windows=8))
+bench.contenders.bare(model)(windows, 8)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+loaded = peak()
+with tempfile.TemporaryDirectory() as folder:
+    began = time.perf_counter()
+    headscope.study(model, bench.texts(), out=folder + "/s", progress=False, max_windows=count)
+    print(json.dumps({"windows": count, "mb_above_loaded": peak() - loaded, "seconds": time.perf_counter() - began}))
+"""
+
+BY_HAND = """
+import json, time
+began = time.perf_counter()
+import sys, torch, transformers
+tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
+network = transformers.AutoModel.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
+inputs = tokenizer("word " * 126, return_tensors="pt", truncation=True, max_length=128)
+with torch.inference_mode():
+    network(**inputs)
+print(json.dumps({"seconds": time.perf_counter() - began}))
+"""
+
+BY_STUDY = """
+import json, sys, tempfile, time
+began = time.perf_counter()
+import headscope
+with tempfile.TemporaryDirectory() as folder:
+    headscope.study(headscope.load(sys.argv[1]), ["word " * 126], out=folder + "/s", progress=False)
+print(json.dumps({"seconds": time.perf_counter() - began}))
+"""
+
+
+def memory(counts: list[int], hidden: int) -> dict[str, Any]:
+    runs = [in_new_process(MEMORY, str(count), str(hidden)) for count in counts]
+    first, last = runs[0], runs[-1]
+    return {
+        "model": f"12 x 12 heads, {hidden} wide",
+        "runs": runs,
+        "last_to_first": last["mb_above_loaded"] / first["mb_above_loaded"],
+        "cost_growth": (last["seconds"] / last["windows"]) / (first["seconds"] / first["windows"]),
+    }
+
+
+def start_up(folder: Path, repeats: int) -> dict[str, Any]:
+    """From a cold interpreter to the first window measured, against the same by hand."""
+    seconds: dict[str, list[float]] = {"by hand": [], "headscope": []}
+    for _ in range(repeats):
+        seconds["by hand"].append(in_new_process(BY_HAND, str(folder))["seconds"])
+        seconds["headscope"].append(in_new_process(BY_STUDY, str(folder))["seconds"])
+    return {"seconds": {k: statistics.median(v) for k, v in seconds.items()}, **ratio(seconds, "headscope", "by hand")}
+
+
+def matrix_peak() -> float:
+    """The most the machine's matrix product reaches, GFLOP/s."""
+    side = 3072
+    one, other = torch.randn(side, side), torch.randn(side, side)
+    best = float("inf")
+    for _ in range(8):
+        began = time.perf_counter()
+        one @ other
+        best = min(best, time.perf_counter() - began)
+    return 2 * side**3 / best / 1e9
+
+
+def forward_gflop(model: Model, length: int) -> float:
+    """Multiplications and additions of one window: weights of the layers, and the two products of attention."""
+    config = model.network.config
+    weights = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
+    return config.num_hidden_layers * 2 * length * (weights + 2 * length * config.hidden_size) / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few windows: to see that it runs")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    asked = parser.parse_args()
+    few = asked.quick
+    results: dict[str, Any] = {
+        "date": date.today().isoformat(),
+        "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
+        "versions": {
+            "python": platform.python_version(),
+            **{n: metadata.version(n) for n in ("headscope", "torch", "transformers", "numba")},
+        },
+        "quick": few,
+    }
+    base = bert()
+    others = [name for name in ("nnsight", "transformer_lens") if has(name.replace("_", "-"))]
+    print("time per window", file=sys.stderr)
+    rows = [time_per_window(base, 16 if few else 512, 1 if few else 3, [])]
+    if others:
+        rows.append(time_per_window(base, 16 if few else 64, 1 if few else 3, others))
+    if MPNET.is_dir():
+        real = headscope.load(str(MPNET))
+        rows.append(time_per_window(real, 16 if few else 512, 1 if few else 3, []))
+        rows.append(time_per_window(real, 8 if few else 32, 1 if few else 3, ["plain_script"]))
+    rows.append(time_per_window(base, 8 if few else 64, 1 if few else 3, [], length=512))
+    results["time"] = rows
+    print("matrix-product peak", file=sys.stderr)
+    peak = matrix_peak()
+    gflop = forward_gflop(base, 128)
+    per_window = rows[0]["milliseconds_per_window"]
+    results["peak"] = {
+        "gflops": peak,
+        "share": {name: gflop / (per_window[name] / 1000) / peak for name in ("bare forward", "headscope study")},
+    }
+    print("stages", file=sys.stderr)
+    results["stages_ms_per_window"] = stages(base, windows_of(base, Options(max_windows=16 if few else 64)), texts)
+    print("memory", file=sys.stderr)
+    results["memory"] = memory([64, 128] if few else [1000, 10000], 192)
+    results["memory_base"] = in_new_process(MEMORY, "16" if few else "256", "768")
+    print("start-up", file=sys.stderr)
+    minilm = Path(headscope.models._built_in_folder("minilm"))
+    results["start_up"] = start_up(MPNET if MPNET.is_dir() else minilm, 1 if few else 3)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    (asked.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    table = as_table(results)
+    (asked.out / "results.md").write_text(table)
+    print(table)
+
+
+def has(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def as_table(results: dict[str, Any]) -> str:
+    lines = ["| what | against | ratio (median; least to most) |", "|---|---|---|"]
+    for row in results["time"]:
+        what = f"{row['model']}, {row['length']} tokens, {row['windows']} windows"
+        for name, values in row["ratio_to_bare_forward"].items():
+            if name == "bare forward":
+                continue
+            spread = f"{values['median']:.3f} x; {values['least']:.3f} to {values['most']:.3f}"
+            lines.append(f"| {name.replace('_', ' ')}: {what} | bare forward | {spread} |")
+        for name, values in row["ratio_to_headscope"].items():
+            if name in ("bare forward", "headscope study"):
+                continue
+            spread = f"{values['median']:.2f} x; {values['least']:.2f} to {values['most']:.2f}"
+            lines.append(f"| {name.replace('_', ' ')}: {what} | headscope study | {spread} |")
+    lines += _memory_rows(results["memory"], results["memory_base"])
+    lines.append(f"| start-up to the first window | by hand | {results['start_up']['median']:.2f} x |")
+    peak = results["peak"]
+    for name, share in peak["share"].items():
+        lines.append(f"| {name}, share of the matrix-product peak ({peak['gflops']:.0f} GFLOP/s) | | {share:.0%} |")
+    lines += ["", "| stage | ms a window |", "|---|---|"]
+    lines += [f"| {name} | {value:.2f} |" for name, value in results["stages_ms_per_window"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _memory_rows(grown: dict[str, Any], base: dict[str, Any]) -> list[str]:
+    first, last = grown["runs"][0], grown["runs"][-1]
+    return [
+        *(
+            f"| peak memory, {run['windows']:,} windows, {grown['model']} | loaded model | +{run['mb_above_loaded']:.0f} MB |"
+            for run in grown["runs"]
+        ),
+        f"| the same, {last['windows']:,} against {first['windows']:,} windows | | {grown['last_to_first']:.3f} x |",
+        f"| peak memory, {base['windows']:,} windows, BERT-base shape | loaded model | +{base['mb_above_loaded']:.0f} MB |",
+        f"| time per window, {last['windows']:,} against {first['windows']:,} windows | | {grown['cost_growth']:.3f} x |",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The ways to get the same numbers that headscope is measured against.
+
+Each takes windows (a `Batch`) and a batch size and does all measures for all heads, except `bare`, which only runs the
+model. TransformerLens and nnsight hand over A and Z; the measures are then headscope's vectorised torch version, so
+that only the way of capturing differs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope import observation
+from headscope.models import Model
+from headscope.options import Options
+from headscope.tally import Tally
+from headscope.windows import KINDS, Batch
+
+Contender = Callable[[Batch, int], Any]
+
+
+def bare(model: Model) -> Contender:
+    """The limit: a forward pass with SDPA that measures nothing."""
+
+    def run(windows: Batch, size: int) -> None:
+        with torch.inference_mode():
+            for begin in range(0, len(windows), size):
+                batch = windows[begin : begin + size]
+                model.network(input_ids=torch.from_numpy(batch.ids), attention_mask=torch.from_numpy(batch.mask))
+
+    return run
+
+
+def _measured_by(capture: Any, options: Options) -> Contender:
+    def run(windows: Batch, size: int) -> dict[str, Any]:
+        tally = Tally(capture, tuple(range(capture.layers)), options, torch.device("cpu"))
+        tally._observe = observation.observe
+        for begin in range(0, len(windows), size):
+            tally.add(windows[begin : begin + size])
+        return tally.arrays()
+
+    return run
+
+
+class _NNsight:
+    def __init__(self, model: Model) -> None:
+        import nnsight
+
+        self._eager = model.network.config._attn_implementation
+        self._network = model.network
+        self._traced = nnsight.NNsight(model.network)
+        self.layers = model.network.config.num_hidden_layers
+        self.heads = model.network.config.num_attention_heads
+
+    def run(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
+        self._network.set_attn_implementation("eager")
+        saved = []
+        with torch.inference_mode(), self._traced.trace(input_ids=ids, attention_mask=mask, output_attentions=True):
+            for layer in self._traced.encoder.layer:
+                attention = layer.attention.self.output[1].save()
+                # nnsight calls a module named "output" E_output: the plain name is what a module returns.
+                saved.append((attention, layer.attention.E_output.dense.input.save()))
+        self._network.set_attn_implementation(self._eager)
+        for number, (attention, joined) in enumerate(saved):
+            receive(number, attention, joined.unflatten(-1, (self.heads, -1)).transpose(1, 2))
+
+
+def nnsight(model: Model, options: Options) -> Contender:
+    return _measured_by(_NNsight(model), options)
+
+
+class _TransformerLens:
+    """`BertForNextSentencePrediction`: its masked-LM class computes a vocabulary's worth of logits besides."""
+
+    def __init__(self, model: Model) -> None:
+        from transformer_lens.model_bridge import TransformerBridge
+        from transformers import BertForNextSentencePrediction
+
+        network = BertForNextSentencePrediction(deepcopy(model.network.config)).eval()
+        network.bert.load_state_dict(model.network.state_dict(), strict=False)
+        self._bridge = TransformerBridge.boot_transformers(
+            "google-bert/bert-base-uncased", hf_model=network, tokenizer=model.tokenizer
+        )
+        self.layers = model.network.config.num_hidden_layers
+        self.heads = model.network.config.num_attention_heads
+
+    def run(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
+        wanted = [f"blocks.{n}.attn.{name}" for n in range(self.layers) for name in ("hook_pattern", "hook_z")]
+        with torch.inference_mode():
+            _, cache = self._bridge.run_with_cache(ids, attention_mask=mask, names_filter=wanted)
+        for number in range(self.layers):
+            output = cache[f"blocks.{number}.attn.hook_z"].reshape(*ids.shape, self.heads, -1)
+            receive(number, cache[f"blocks.{number}.attn.hook_pattern"], output.transpose(1, 2))
+
+
+def transformer_lens(model: Model, options: Options) -> Contender:
+    return _measured_by(_TransformerLens(model), options)
+
+
+def plain_script(model: Model, options: Options) -> Contender:
+    """What a researcher would write: one text at a time, attentions returned, hooks, loops over heads."""
+
+    def run(windows: Batch, size: int) -> None:
+        network = model.network
+        before = network.config._attn_implementation
+        network.set_attn_implementation("eager")
+        joined: list[torch.Tensor] = []
+        handles = [
+            projection.register_forward_pre_hook(lambda _, inputs: joined.append(inputs[0]))
+            for projection in _projections(network)
+        ]
+        for window in range(len(windows)):
+            joined.clear()
+            batch = windows[window : window + 1]
+            with torch.no_grad():
+                attentions = network(
+                    input_ids=torch.from_numpy(batch.ids),
+                    attention_mask=torch.from_numpy(batch.mask),
+                    output_attentions=True,
+                ).attentions
+            for attention, output in zip(attentions, joined, strict=True):
+                heads = attention.shape[1]
+                output = output[0].unflatten(-1, (heads, -1))
+                for head in range(heads):
+                    _one_head(attention[0, head].numpy(), output[:, head].numpy(), batch, options)
+        for handle in handles:
+            handle.remove()
+        network.set_attn_implementation(before)
+
+    return run
+
+
+def _projections(network: Any) -> list[torch.nn.Module]:
+    if network.config.model_type == "mpnet":
+        return [layer.attention.attn.o for layer in network.encoder.layer]
+    return [layer.attention.output.dense for layer in network.encoder.layer]
+
+
+def _one_head(attention: np.ndarray, output: np.ndarray, batch: Batch, options: Options) -> dict[str, Any]:
+    ids, sentence, kind = batch.ids[0], batch.sentence[0], batch.kind[0]
+    received = attention.sum(0)
+    lines = received / received.max() > options.line_threshold
+    without = attention * ~lines
+    share = {name: received[kind == k].sum() for k, name in enumerate(KINDS)}
+    similarity = output @ output.T
+    np.fill_diagonal(similarity, 0)
+    normalised = similarity / similarity.max()
+    upper = np.triu_indices(len(ids), 1)
+    values = normalised[upper]
+    spectrum, _ = np.histogram(values, bins=200, range=(-1, 1))
+    high = values > options.threshold
+    left, right = upper[0][high], upper[1][high]
+    equal = ids[left] == ids[right]
+    together = (sentence[left] == sentence[right]) & (sentence[left] >= 0)
+    distances = np.bincount(right - left, minlength=len(ids))
+    includes: Counter[int] = Counter()
+    for i, j in zip(left, right, strict=True):
+        includes.update({int(ids[i]), int(ids[j])})
+    block = np.cumsum(lines) - lines
+    inside = block[upper[0]] == block[upper[1]]
+    return {
+        "share": share, "without": without, "spectrum": spectrum, "repeats": equal.mean() if len(equal) else None,
+        "together": together.mean() if len(together) else None, "distances": distances,
+        "focal": includes.most_common(1), "contrast": values[inside].mean() - values[~inside].mean(),
+    }  # fmt: skip

@@ -1,0 +1,106 @@
+"""Where the time of a study goes, stage by stage."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import headscope
+from headscope import results
+from headscope.capture import Capture
+from headscope.measures import MEASURES
+from headscope.models import Model
+from headscope.observation import Seen, Sums, Tokens, observer
+from headscope.options import Options
+from headscope.sums import Sum
+from headscope.tally import Tally
+from headscope.windows import Batch, Counts, Cutter, cut_all
+
+
+class Clock:
+    """Adds up the seconds spent in each stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def time(self, stage: str, run: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        result = run()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+        return result
+
+
+def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, float]:
+    """Milliseconds a window of every stage, each on its own."""
+    clock = Clock()
+    options = Options(max_windows=len(windows))
+    count = len(windows)
+    needed = clock.time("read", lambda: _first(texts(), 200))
+    cut = Counts()
+    clock.time("tokenise", lambda: sum(1 for _ in cut_all(needed, Cutter(model.tokenizer, options), cut, None)))
+    capture = Capture(model.network)
+    measured = Tally(capture, tuple(range(capture.layers)), options, torch.device("cpu"))
+    measured.add(windows[:8])
+    for begin in range(0, count, 8):
+        batch = windows[begin : begin + 8]
+        tokens = Tokens.of(batch, options.special, torch.device("cpu"))
+        with torch.inference_mode():
+            clock.time(
+                "forward, bare",
+                lambda tokens=tokens: model.network(input_ids=tokens.ids, attention_mask=tokens.real.long()),
+            )
+        clock.time(
+            "forward, captured, last layer's tail skipped",
+            lambda tokens=tokens: capture.run(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
+        )
+        _observed(capture, tokens, options, clock)
+    with tempfile.TemporaryDirectory() as folder:
+        small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
+        manifest = {**small.manifest, "example": None}
+        total = Sum(measured.arrays())
+        (Path(folder) / "large").mkdir()
+        clock.time("write", lambda: results.write(Path(folder) / "large", manifest, total))
+    per_window = {"read": cut.windows, "tokenise": cut.windows, "write": 1000}
+    names = {"write": "write, spread over 1,000 windows"}
+    return {
+        names.get(stage, stage): 1000 * seconds / per_window.get(stage, count)
+        for stage, seconds in clock.seconds.items()
+    }
+
+
+def _observed(capture: Capture, tokens: Tokens, options: Options, clock: Clock) -> None:
+    """The fused kernel on its own, the product Z Zᵀ on its own, and each measure's update."""
+    layers = tuple(range(capture.layers))
+    fresh = Tally(capture, layers, options, torch.device("cpu"))
+    seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
+    observe = observer(torch.device("cpu"))
+    sums = [Sums(*(fresh.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
+
+    def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:
+        clock.time("similarity, Z Zᵀ (also in the next row)", lambda: output @ output.mT)
+        clock.time(
+            "similarity and counts, all layers",
+            lambda: observe(attention, output, tokens, options, sums[layer], seen.layer(layer)),
+        )
+
+    capture.run(tokens.ids, tokens.real.long(), receive, layers[-1])
+    for measure in MEASURES:
+        name = measure.__name__.rsplit(".", 1)[-1]  # type: ignore[attr-defined]
+        clock.time(f"measure: {name}", lambda measure=measure: measure.update(fresh.states, tokens, seen))
+
+
+def _nothing(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None: ...
+
+
+def _first(texts: Any, most: int) -> list[Any]:
+    found = []
+    for text in texts:
+        found.append(text)
+        if len(found) == most:
+            break
+    return found
