@@ -290,7 +290,7 @@ def test_in_a_notebook_a_study_shows_itself_without_script(hostile, study):
         assert finding.sentence in whole.text.replace("\u00a0", " ")
     header, *rows = whole.cells["table"]
     assert [row[0] for row in rows] == [str(layer) for layer in study.layers.layer]
-    place = header.index("same sentence, %")
+    place = header.index("same sentence,\u00a0%")
     assert [row[place] for row in rows] == [f"{100 * share:.1f}" for share in study.layers.same_sentence_probability]
     assert len(html) < 100_000
 
@@ -304,6 +304,27 @@ def test_the_command_writes_the_page_where_it_is_told(study, tmp_path):
     assert out.read_text("utf-8").startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert study.report(tmp_path / "again.html").read_bytes() == out.read_bytes()
+
+
+def test_a_study_ends_with_its_report_and_says_where_it_is(tiny_folder, tmp_path, sample, monkeypatch):
+    monkeypatch.setattr(figures, "draw", lambda study, number, **choices: Figure(figsize=(1, 1)))
+    (tmp_path / "text.txt").write_text(sample[0], "utf-8")
+    arguments = ["study", str(tmp_path / "text.txt"), "--model", str(tiny_folder), "--length", "48", "--out"]
+    told = CliRunner().invoke(app, [*arguments, str(tmp_path / "with")])
+    assert told.exit_code == 0, told.output
+    assert told.stdout.splitlines()[-1] == f"Report: {tmp_path / 'with' / 'report.html'}"
+    assert (tmp_path / "with" / "report.html").is_file()
+    assert CliRunner().invoke(app, [*arguments, str(tmp_path / "without"), "--no-figures"]).exit_code == 0
+    assert not (tmp_path / "without" / "report.html").exists()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_page_can_be_opened_at_once(study, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    told = CliRunner().invoke(app, ["report", str(study.folder), "--out", str(tmp_path / "p.html"), "--open"])
+    assert told.exit_code == 0, told.output
+    assert opened == [(tmp_path / "p.html").as_uri()]
 
 
 def test_a_folder_without_a_study_is_refused(tmp_path):

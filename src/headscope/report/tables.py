@@ -44,7 +44,7 @@ class Column:
 
     @property
     def label(self) -> str:
-        return f"{self.term.label}, %" if self.term.unit == "share" else self.term.label
+        return f"{self.term.label},\u00a0%" if self.term.unit == "share" else self.term.label
 
 
 def columns_of(table: pd.DataFrame) -> list[Column]:
