@@ -17,13 +17,8 @@ from headscope import cli
 
 def run(*arguments: str | Path, **settings) -> subprocess.CompletedProcess[str]:
     """As a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "headscope", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **settings,
-    )
+    command = [sys.executable, "-m", "headscope", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **settings)
 
 
 @pytest.fixture
@@ -59,9 +54,7 @@ def test_help_has_examples_and_needs_no_torch():
 
 
 def test_a_study_is_summed_up_at_the_end(call, text_file, tiny_folder, tmp_path):
-    code, out, _ = call(
-        "study", text_file, "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "--no-figures"
-    )
+    code, out, _ = call("study", text_file, "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s", "--no-figures")
     assert code == 0
     assert "3 layers x 4 heads" in out
     assert "windows of 48 tokens from 1 texts" in out
@@ -71,7 +64,7 @@ def test_a_study_is_summed_up_at_the_end(call, text_file, tiny_folder, tmp_path)
 
 def test_standard_input_is_read(tiny_folder, tmp_path, sample):
     done = run(
-        "study", "-", "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "--quiet", "--no-figures",
+        "study", "-", "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s", "--quiet", "--no-figures",
         input=sample[1], env={**os.environ, "PYTHONUTF8": "1"},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -95,9 +88,7 @@ def test_bad_texts_end_in_one_sentence(call, name, tiny_folder, tmp_path):
     content, expected = BAD_TEXTS[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    code, out, err = call(
-        "study", tmp_path / name, "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s", "-q"
-    )
+    code, out, err = call("study", tmp_path / name, "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s", "-q")
     assert code == 2
     assert expected in err
     assert err.startswith("headscope: ")
@@ -109,7 +100,7 @@ def test_bad_texts_end_in_one_sentence(call, name, tiny_folder, tmp_path):
     ("arguments", "expected"),
     [
         (["--length", "5000"], "at most 96"),
-        (["--layers", "99"], "layer 99"),
+        (["--length", "48", "--layers", "99"], "layer 99"),
         (["--layers", "x"], "not a list of numbers"),
         (["--threshold", "7"], "--threshold is 7"),
         (["--windows", "some"], "all or first"),
@@ -119,7 +110,7 @@ def test_bad_texts_end_in_one_sentence(call, name, tiny_folder, tmp_path):
     ],
 )
 def test_bad_options_end_in_one_sentence(call, arguments, expected, text_file, tiny_folder, tmp_path):
-    code, _, err = call("study", text_file, "--model", tiny_folder, "--out", tmp_path / "s", "-q", *arguments)
+    code, _, err = call("study", text_file, "-m", tiny_folder, "-o", tmp_path / "s", "-q", *arguments)
     assert code == 2
     assert expected in err
     assert "Traceback" not in err
@@ -130,7 +121,7 @@ def test_nan_in_the_weights_ends_in_one_sentence(call, text_file, tiny_folder, t
     weights = load_file(copy / "model.safetensors")
     weights["encoder.layer.1.attention.self.value.weight"][:] = float("nan")
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    code, _, err = call("study", text_file, "--model", copy, "--length", 48, "--out", tmp_path / "s", "-q")
+    code, _, err = call("study", text_file, "--model", copy, "--length", 48, "-o", tmp_path / "s", "-q")
     assert code == 2
     assert "encoder.layer.1.attention.self.value.weight" in err
 
@@ -141,7 +132,7 @@ def test_outputs_that_overflow_name_the_layer(call, text_file, tiny_folder, tmp_
     weights["encoder.layer.1.attention.self.value.weight"] *= 3e38
     weights["encoder.layer.1.attention.self.value.weight"].clamp_(-3e38, 3e38)
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    code, _, err = call("study", text_file, "--model", copy, "--length", 48, "--out", tmp_path / "s", "-q")
+    code, _, err = call("study", text_file, "--model", copy, "--length", 48, "-o", tmp_path / "s", "-q")
     assert code == 2
     assert "Layer 1, head 0 puts out NaN or infinity" in err
 
@@ -175,7 +166,7 @@ def test_bad_records_can_be_passed_over(call, tiny_folder, tmp_path, sample):
     lines = [json.dumps({"text": sample[0]}), "nonsense", json.dumps({"title": "x"})]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), "utf-8")
     code, out, _ = call(
-        "study", tmp_path / "a.jsonl", "--model", tiny_folder, "--length", 48, "--out", tmp_path / "s",
+        "study", tmp_path / "a.jsonl", "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s",
         "--skip-bad", "--no-figures",
     )  # fmt: skip
     assert code == 0

@@ -67,12 +67,11 @@ def examples_of(model, windows) -> list[reference.Example]:
     network.set_attn_implementation("eager")
     for window in windows:
         joined = []
-        handles = [
-            layer.attention.output.dense.register_forward_pre_hook(
-                lambda _, inputs, joined=joined: joined.append(inputs[0])
-            )
-            for layer in network.encoder.layer
-        ]
+
+        def keep(module, inputs, joined=joined):
+            joined.append(inputs[0])
+
+        handles = [layer.attention.output.dense.register_forward_pre_hook(keep) for layer in network.encoder.layer]
         batch = stack([window])
         with torch.inference_mode():
             out = network(
