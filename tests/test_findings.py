@@ -20,7 +20,7 @@ def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):
     layers = pd.DataFrame(layers or {})
     kinds = np.zeros((1, 1, len(KINDS)), dtype=np.int64)
     kinds[..., KINDS.index("first")], kinds[..., KINDS.index("sentence_end")] = 100, 1280
-    kinds[..., KINDS.index("word")] = 12800 - 1380
+    kinds[..., KINDS.index("special")], kinds[..., KINDS.index("word")] = 100, 12800 - 1480
     numbers = numbers or list(range(max(len(layers), 1)))
     return SimpleNamespace(
         layers=layers,
@@ -34,7 +34,7 @@ def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):
         manifest={
             "layers": numbers,
             "options": {"length": 128, "threshold": 0.3, "special": "keep", **options},
-            "model": {"heads": 12},
+            "model": {"heads": 12, "layers": numbers[-1] + 1},
         },
     )
 
@@ -67,6 +67,19 @@ def test_the_last_layer_is_not_named_twice():
 def test_layers_go_by_their_own_numbers_where_only_some_were_measured():
     found = f.punctuation(made_up(attention_on([0.5, 0.5, 0.1]), numbers=[3, 7, 11]))
     assert found.sentence.startswith("Layers 3 and 7 put 50 %")
+
+
+def test_the_last_layer_measured_is_not_called_the_last_of_the_model():
+    study = made_up(attention_on([0.5, 0.1]))
+    study.manifest["model"]["layers"] = 12
+    assert f.punctuation(study).sentence.endswith("(10 % of the tokens); layer 1 10 %.")
+
+
+def test_kinds_that_do_not_occur_are_not_spoken_of():
+    study = made_up(attention_on([0.0, 0.0]))
+    study.arrays["token_kind_count"][..., KINDS.index("sentence_end")] = 0
+    assert f.punctuation(study) is None
+    assert f.repeats(made_up(heads=heads(repeat_probability=[0.0], repeat_chance=[0.0]))) is None
 
 
 def test_attention_near_chance_is_not_called_a_preference():
@@ -165,7 +178,7 @@ def test_distance_is_told_by_depth(distances, told):
 
 @pytest.mark.parametrize(
     ("below", "between", "told"),
-    [(95, 2, "cuts in a gap"), (70, 25, "no gap"), (20, 75, "the bulk")],
+    [(95, 2, "cuts in a gap"), (70, 25, "no gap"), (20, 75, "so many that"), (1, 1, "nearly all lie above")],
 )
 def test_the_threshold_is_judged_by_the_spectrum(below, between, told):
     histogram = np.zeros((1, 1, 200), dtype=np.int64)
@@ -192,6 +205,20 @@ def test_a_head_on_its_neighbour_is_found():
     assert found.sentence == (
         "In layer 0, head 1, a token gives 90 % of its attention to the token before it, where evenly spread it would "
         "be 0.8 %. It is the only head that gives half or more to one such place."
+    )
+
+
+def test_without_such_a_head_nothing_is_said_of_neighbours():
+    columns = {"attention_self": [0.008], "attention_previous": [0.008], "attention_next": [0.009]}
+    assert f.neighbours(made_up(heads=heads(**columns))).sentence.startswith("No head looks at neighbours")
+
+
+def test_lines_that_fall_anywhere_do_not_favour_separators():
+    assert f.lines(made_up({"line_separator_share": [0.11]})).sentence == (
+        "Attention lines do not favour separators: 11 % stand on them in layer 0, and they are 12 % of the tokens."
+    )
+    assert f.lines(made_up({"line_separator_share": [0.2, 0.9]})).sentence == (
+        "In layer 1, 90 % of the attention lines stand on separators (12 % of the tokens); in layer 0, 20 %."
     )
 
 

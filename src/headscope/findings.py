@@ -49,11 +49,11 @@ def findings(study: Study) -> list[Finding]:
     return [finding for find in FINDERS if (finding := find(study)) is not None]
 
 
-def punctuation(study: Study) -> Finding:
+def punctuation(study: Study) -> Finding | None:
     return _drawn(study, "Punctuation", PUNCTUATION, "punctuation", figure="4")
 
 
-def first_token(study: Study) -> Finding:
+def first_token(study: Study) -> Finding | None:
     return _drawn(study, "First token", ("first",), "the first token", figure="2")
 
 
@@ -64,11 +64,13 @@ def special_tokens(study: Study) -> Finding | None:
     return _drawn(study, "Special tokens", ("special",), "special tokens other than the first", figure="2")
 
 
-def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding:
-    """Attention that tokens of some kinds draw: where most, and how much in the last layer."""
+def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding | None:
+    """Attention that tokens of some kinds draw: where most, and in the last layer. Absent where there are no such tokens."""
     shares = sum(_layers(study, f"attention_to_{kind}") for kind in kinds)
     assert isinstance(shares, np.ndarray)
     chance = kind_chance(study, kinds)
+    if chance == 0:
+        return None
     numbers, top = study.manifest["layers"], int(shares.argmax())
     if chance is not None and against_chance(shares[top], chance) != "above":
         sentence = (
@@ -82,7 +84,7 @@ def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: 
         verb, whose = ("puts", "its") if len(most) == 1 else ("put", "their")
         sentence = f"{capital(where)} {verb} {percent(value)} of {whose} attention on {called}"
         sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
-        sentence += f"; the last layer {percent(shares[-1])}." if most[-1] != len(shares) - 1 else "."
+        sentence += f"; {_last(study)} {percent(shares[-1])}." if most[-1] != len(shares) - 1 else "."
     return Finding(topic, sentence, value, f"attention on {called}, {where}", chance, figure=figure)
 
 
@@ -94,9 +96,15 @@ def lines(study: Study) -> Finding | None:
     most, least = around_peak(shares), int(np.nanargmin(shares))
     value, numbers = float(shares[most].mean()), study.manifest["layers"]
     where = in_words([numbers[place] for place in most])
-    sentence = f"In {where}, {percent(value)} of the attention lines stand on separators"
-    sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
-    sentence += f"; in layer {numbers[least]}, {percent(shares[least])}." if least not in most else "."
+    if chance is not None and against_chance(np.nanmax(shares), chance) != "above":
+        sentence = (
+            f"Attention lines do not favour separators: {percent(value)} stand on them in {where}, and they are "
+            f"{percent(chance)} of the tokens."
+        )
+    else:
+        sentence = f"In {where}, {percent(value)} of the attention lines stand on separators"
+        sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
+        sentence += f"; in layer {numbers[least]}, {percent(shares[least])}." if least not in most else "."
     return Finding("Lines", sentence, value, f"lines on separators, {where}", chance, figure="3")
 
 
@@ -120,7 +128,9 @@ def repeats(study: Study) -> Finding | None:
     if head is None:
         return None
     value, chance = float(head["repeat_probability"]), float(head["repeat_chance"])
-    if value >= 2 * chance > 0:
+    if chance == 0:
+        return None
+    if value >= 2 * chance:
         sentence = (
             f"{capital(head_name(head))} pairs equal tokens most: {percent(value)} of its high pairs, "
             f"{value / chance:.0f} times what chance gives ({percent(chance)})."
@@ -163,11 +173,11 @@ def distance_by_depth(study: Study) -> Finding | None:
     usual, numbers, length = distance_chance(study), study.manifest["layers"], study.manifest["options"]["length"]
     least = int(np.nanargmin(distances))
     last = len(distances) - 1
-    told = {least: f"in layer {numbers[least]} (the least)", 0: f"in layer {numbers[0]}", last: "in the last layer"}
-    parts = [f"{distances[place]:.0f} {words}" for place, words in sorted(told.items())]
+    told = {least: f"in layer {numbers[least]} (the least)", 0: f"in layer {numbers[0]}", last: f"in {_last(study)}"}
+    parts = [f"{_tokens(distances[place])} {words}" for place, words in sorted(told.items())]
     parts[0] = parts[0].replace(" in ", " tokens in ", 1)
     sentence = f"High pairs span on average {' and '.join([', '.join(parts[:-1]), parts[-1]][not parts[1:] :])}"
-    sentence += f"; pairs at random span {usual:.0f}." if usual is not None else "."
+    sentence += f"; pairs at random span {_tokens(usual)}." if usual is not None else "."
     what = f"mean distance, layer {numbers[least]}"
     return Finding("Distance", sentence, float(distances[least]), what, usual, "tokens", length, figure="13")
 
@@ -236,10 +246,16 @@ def neighbours(study: Study) -> Finding:
     head, name = study.heads.iloc[place].to_dict(), table.columns[int(table.iloc[place].to_numpy().argmax())]
     target = called[name.removeprefix("attention_")]
     value, chance = float(head[name]), attention_chance(study)
-    sentence = f"In {head_name(head)}, a token gives {percent(value)} of its attention to {target}"
-    sentence += f", where evenly spread it would be {percent(chance)}. "
-    sentence += {0: "No head gives", 1: "It is the only head that gives"}.get(many, f"{many} heads give")
-    sentence += " half or more to one such place."
+    if value < 2 * chance:
+        sentence = (
+            "No head looks at neighbours: the most that a token gives to itself or to one beside it is "
+            f"{percent(value)} of its attention, in {head_name(head)}, where evenly spread it would be {percent(chance)}."
+        )
+    else:
+        sentence = f"In {head_name(head)}, a token gives {percent(value)} of its attention to {target}"
+        sentence += f", where evenly spread it would be {percent(chance)}. "
+        sentence += {0: "No head gives", 1: "It is the only head that gives"}.get(many, f"{many} heads give")
+        sentence += " half or more to one such place."
     return Finding("Neighbours", sentence, value, f"attention to {target}, {head_name(head)}", chance, figure="2")
 
 
@@ -249,12 +265,14 @@ def spectrum(study: Study) -> Finding | None:
         return None
     threshold = study.manifest["options"]["threshold"]
     bounds = f"between {GAP[0]} and {GAP[1]}"
-    if middle < 0.1:
+    if low + middle < 0.1:
+        meaning = f"nearly all lie above, so the threshold {threshold:g} parts little"
+    elif middle < 0.1:
         meaning = f"few, so the threshold {threshold:g} cuts in a gap"
     elif middle < low:
         meaning = f"no gap, so how many pairs are high depends on the threshold {threshold:g}"
     else:
-        meaning = f"the bulk, so how many pairs are high depends much on the threshold {threshold:g}"
+        meaning = f"so many that how many pairs are high depends much on the threshold {threshold:g}"
     sentence = f"Of all values of N, {percent(low)} are below {GAP[0]} and {percent(middle)} {bounds}: {meaning}."
     return Finding("Threshold", sentence, middle, f"values of N {bounds}", figure="spectrum")
 
@@ -335,6 +353,17 @@ def _top(rows: list[dict[Any, Any]], column: str) -> dict[Any, Any] | None:
     return max(known, key=lambda row: row[column]) if known else None
 
 
+def _last(study: Study) -> str:
+    """The last layer measured, which need not be the model's."""
+    number = study.manifest["layers"][-1]
+    return "the last layer" if number == study.manifest["model"]["layers"] - 1 else f"layer {number}"
+
+
+def _tokens(distance: float) -> str:
+    return f"{distance:.0f}" if distance >= 10 else f"{distance:.1f}"
+
+
 def _range(head: dict[Any, Any]) -> str:
     many = head["pairs_per_window"]
-    return f"{head['mean_distance']:.0f} tokens on average over {many:,.{0 if many >= 10 else 1}f} high pairs a window"
+    pairs = f"{many:,.0f}" if many >= 10 else f"{many:.1f}"
+    return f"{_tokens(head['mean_distance'])} tokens on average over {pairs} high pairs a window"
