@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headscope.results import Study
-    from headscope.view import View
 
 TITLE = "Lines cut the similarity matrix into blocks"
 NEEDS_EXAMPLE = True
@@ -22,8 +21,11 @@ CAPTION = (
     "the similarity C of its outputs for every two tokens, red where they point the same way, blue where they point "
     "apart. Below: C with the lines and their transposes drawn in; and the mean of C in each rectangle that they cut. "
     "Squares along the diagonal that are redder than their surroundings are stretches of text, closed by a line, whose "
-    "tokens the head makes alike. Unless another is asked for, it is the head whose blocks stand out most on this text."
+    "tokens the head makes alike. Unless another is asked for, it is the head whose blocks stand out most over all "
+    "texts, among heads with a few lines on this one."
 )
+FEWEST = 5
+"""Lines: with fewer there is hardly a block to see."""
 
 
 @style.styled
@@ -35,7 +37,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
         chosen = [(layer, head) for layer in choices.layers_of(study, layers, choices.LAST)]
     else:
         among = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
-        chosen = [most_telling(view, among)]
+        chosen = [most_telling(study, among)]
     figure = style.new_figure(study, 3.9 * len(chosen) + style.FOOT, 0.75 * style.WIDTH, maps=True)
     grid = figure.subplots(2 * len(chosen), 2, squeeze=False)
     for number, (layer, head) in enumerate(chosen):
@@ -61,15 +63,9 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def most_telling(view: View, layers: Sequence[int]) -> tuple[int, int]:
-    """(layer, head) of the largest block contrast; with six blocks at least, and not one for every other token."""
-    best = max(
-        ((layer, head) for layer in layers for head in range(view.heads)),
-        key=lambda place: _contrast(view, *place),
-    )
-    return best
-
-
-def _contrast(view: View, layer: int, head: int) -> tuple[bool, float]:
-    blocks = view.blocks(layer, head)
-    return 6 <= len(blocks.means) <= view.size / 3, float(np.nan_to_num(blocks.contrast, nan=-np.inf))
+def most_telling(study: Study, layers: Sequence[int]) -> tuple[int, int]:
+    """(layer, head) of the largest block contrast, among heads with a few lines on this text if there are any."""
+    table = study.heads[study.heads.layer.isin(layers)].sort_values("block_contrast", ascending=False, kind="stable")
+    places = list(zip(table["layer"].tolist(), table["head"].tolist(), strict=True))
+    view = study.example
+    return next((place for place in places if FEWEST <= len(view.lines(*place)) <= view.size / 3), places[0])

@@ -41,7 +41,8 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     chance, mean_chance = expected(study), distance_chance(study)
     if chance is not None and mean_chance is not None:
         axes.plot(bins[:-1] + 0.5, chance, label=f"chance: mean {mean_chance:.1f}", **style.CHANCE)
-    axes.set_yscale("log")
+    if chance is not None or any(histograms[choices.place_of(study, layer)].any() for layer in chosen):
+        axes.set_yscale("log")
     axes.set_xlim(bins[0], bins[-1])
     axes.set_xlabel("distance j − i in tokens")
     axes.set_ylabel("share of high pairs")

@@ -43,7 +43,8 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
         bins = np.linspace(-1, 1, len(counts) + 1)
         axes.stairs(counts / total, bins, baseline=None, color=colour, linewidth=1.1, label=label)
     axes.axvline(threshold, **style.CHANCE)
-    axes.set_yscale("log")
+    if any(spectrum(study, layer).any() for layer in chosen):
+        axes.set_yscale("log")
     axes.set_xlim(-1, 1)
     axes.set_xlabel("normalised similarity N of two tokens")
     axes.set_ylabel("share of pairs")
