@@ -65,7 +65,7 @@ def special_tokens(study: Study) -> Finding | None:
 
 
 def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding | None:
-    """Attention that tokens of some kinds draw: where most, and in the last layer. Absent where there are no such tokens."""
+    """Attention that tokens of some kinds draw: where most, and in the last layer. Absent without such tokens."""
     shares = sum(_layers(study, f"attention_to_{kind}") for kind in kinds)
     assert isinstance(shares, np.ndarray)
     chance = kind_chance(study, kinds)
@@ -249,7 +249,7 @@ def neighbours(study: Study) -> Finding:
     if value < 2 * chance:
         sentence = (
             "No head looks at neighbours: the most that a token gives to itself or to one beside it is "
-            f"{percent(value)} of its attention, in {head_name(head)}, where evenly spread it would be {percent(chance)}."
+            f"{percent(value)} of its attention, in {head_name(head)}; evenly spread it would be {percent(chance)}."
         )
     else:
         sentence = f"In {head_name(head)}, a token gives {percent(value)} of its attention to {target}"
