@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 
 def percent(share: float) -> str:
-    """>>> percent(0.444), percent(0.012)
+    """Whole percent, with a decimal near 0 and 100.
+
+    >>> percent(0.444), percent(0.012)
     ('44 %', '1.2 %')
     """
     exact = abs(share) < 0.0995 or 0.995 <= share < 0.9995
@@ -16,7 +18,9 @@ def percent(share: float) -> str:
 
 
 def in_words(layers: Sequence[int]) -> str:
-    """>>> in_words([5, 6, 7]), in_words([3]), in_words([3, 7])
+    """Layers, told as a range where they are one.
+
+    >>> in_words([5, 6, 7]), in_words([3]), in_words([3, 7])
     ('layers 5 to 7', 'layer 3', 'layers 3 and 7')
     """
     if len(layers) == 1:
