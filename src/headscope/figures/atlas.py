@@ -35,6 +35,8 @@ GAP = 0.06
 CELL_DPI = 125
 LEFT, RIGHT, TOP, BAR = 0.35, 0.08, 0.32, 0.42
 """Inches round the cells; BAR: for the colour bar below them."""
+NARROWEST = 5.2
+"""Inches that the colour bar and its label need."""
 
 
 @style.styled
@@ -50,11 +52,11 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, map: Map = "locat
     cells = shrunk(whole, int(side * CELL_DPI))
     size = cells.shape[-1]
     pitch = size + max(1, round(GAP * size))
-    norm, signed = style.scale(0.5, min(float(cells.min()), 0.0), max(float(cells.max()), 0.0) or 1.0)
+    norm, signed = style.scale(0.5, min(float(np.nanmin(cells)), 0.0), max(float(np.nanmax(cells)), 0.0) or 1.0)
 
     across, down = side * heads, side * len(chosen)
     height = TOP + down + BAR + style.FOOT
-    width = max(LEFT + across + RIGHT, 3.6)
+    width = max(LEFT + across + RIGHT, NARROWEST)
     figure = style.new_figure(study, height, width)
     figure.set_layout_engine("none")
     axes = figure.add_axes((LEFT / width, (BAR + style.FOOT) / height, across / width, down / height))
@@ -76,7 +78,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, map: Map = "locat
     axes.set_xlabel("head")
     axes.set_ylabel("layer")
     axes.spines[:].set_visible(False)
-    bar = figure.add_axes((LEFT / width, (style.FOOT + 0.22) / height, 0.4, 0.08 / height))
+    bar = figure.add_axes((LEFT / width, (style.FOOT + 0.22) / height, 0.36, 0.08 / height))
     style.colour_bar(image, bar, LABELS[map], lying=True)
     return figure
 
@@ -84,7 +86,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, map: Map = "locat
 def shrunk(cells: NDArray[Any], pixels: int) -> NDArray[Any]:
     """(L, H, S, S) -> (L, H, s, s), s <= pixels: means over the pairs of two different tokens in each square.
 
-    The diagonal, which no pair is on, takes no part: it would look like a finding.
+    The diagonal, which no pair is on, takes no part: it would look like a finding. NaN where a square has no pair.
     """
     length = cells.shape[-1]
     step = -(-length // max(pixels, 8))
@@ -96,7 +98,7 @@ def shrunk(cells: NDArray[Any], pixels: int) -> NDArray[Any]:
 
     pairs = 1 - np.eye(length)
     counts = summed(pairs)
-    return np.where(counts > 0, summed(cells * pairs) / np.maximum(counts, 1), 0)
+    return np.where(counts > 0, summed(cells * pairs) / np.maximum(counts, 1), np.nan)
 
 
 def mosaic(cells: NDArray[Any], pitch: int) -> NDArray[Any]:

@@ -21,11 +21,12 @@ CAPTION = (
     "the similarity C of its outputs for every two tokens, red where they point the same way, blue where they point "
     "apart. Below: C with the lines and their transposes drawn in; and the mean of C in each rectangle that they cut. "
     "Squares along the diagonal that are redder than their surroundings are stretches of text, closed by a line, whose "
-    "tokens the head makes alike. Unless another is asked for, it is the head whose blocks stand out most over all "
-    "texts, among heads with a few lines on this one."
+    "tokens the head makes alike. Unless another is asked for, it is the head whose blocks stand out most on this "
+    "text, among heads with a few lines on it."
 )
 FEWEST = 5
 """Lines: with fewer there is hardly a block to see."""
+TRIED = 40
 
 
 @style.styled
@@ -64,8 +65,12 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
 
 
 def most_telling(study: Study, layers: Sequence[int]) -> tuple[int, int]:
-    """(layer, head) of the largest block contrast, among heads with a few lines on this text if there are any."""
+    """(layer, head) whose blocks stand out most on this text, among heads with a few lines on it if there are any.
+
+    Of many heads only those are tried whose blocks stand out most over all texts.
+    """
+    view = study.example
     table = study.heads[study.heads.layer.isin(layers)].sort_values("block_contrast", ascending=False, kind="stable")
     places = list(zip(table["layer"].tolist(), table["head"].tolist(), strict=True))
-    view = study.example
-    return next((place for place in places if FEWEST <= len(view.lines(*place)) <= view.size / 3), places[0])
+    few = [place for place in places if FEWEST <= len(view.lines(*place)) <= view.size / 3]
+    return max((few or places)[:TRIED], key=lambda place: np.nan_to_num(view.blocks(*place).contrast, nan=-np.inf))

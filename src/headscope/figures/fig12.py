@@ -30,12 +30,10 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default an early, a middle and the last one."""
     view = study.example
     chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
-    columns = max(len(chosen), 2)
-    figure = style.new_figure(study, 2 * 6.6 / columns + style.FOOT, maps=True)
-    grid = figure.subplots(2, columns, squeeze=False)
-    for axes in grid[:, len(chosen) :].flat:
-        axes.set_axis_off()
-    for (above, below), layer in zip(grid.T, chosen, strict=False):
+    side = style.WIDTH / max(len(chosen), 3)
+    figure = style.new_figure(study, 1.86 * side + style.FOOT, side * max(len(chosen), 1.2), maps=True)
+    grid = figure.subplots(2, len(chosen), squeeze=False)
+    for (above, below), layer in zip(grid.T, chosen, strict=True):
         style.heat_map(above, view.similarity[layer].sum(0), "similarity C", diverging=True)
         style.title(above, f"Layer {layer}, one text")
         style.heat_map(below, mean_normalised(study, layer), "mean of N", diverging=True)

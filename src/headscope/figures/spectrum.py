@@ -45,6 +45,8 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     axes.axvline(threshold, **style.CHANCE)
     if any(spectrum(study, layer).any() for layer in chosen):
         axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1)
     axes.set_xlim(-1, 1)
     axes.set_xlabel("normalised similarity N of two tokens")
     axes.set_ylabel("share of pairs")
