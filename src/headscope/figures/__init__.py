@@ -92,6 +92,8 @@ def save_all(
     if only is None and study.manifest["example"] is None:
         numbers = [number for number in numbers if not getattr(FIGURES[number], "NEEDS_EXAMPLE", False)]
     modules = [_module(number) for number in numbers]
+    if not numbers or not formats:
+        raise HeadscopeError("There is nothing to draw: name at least one figure and one format.")
     for name in formats:
         if name not in FORMATS:
             raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are {', '.join(FORMATS)}.")

@@ -20,7 +20,8 @@ CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are equal. "
     "a: of all high pairs; b: of the high pairs within one sentence. Far to the right means that the head pairs a "
     "token with its own repetitions; the dashed line marks the share that picking pairs at random would give. The "
-    "thick mark and the number are the mean over windows. Windows without such pairs are left out."
+    "thick mark and the number are the mean over windows. Windows without such pairs are left out. "
+    "Heights go by the square root of the share of windows, on one scale for all rows of a panel."
 )
 
 
@@ -35,7 +36,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     grid = figure.subplots(len(chosen), 2, squeeze=False)
     for line, (layer, pair) in zip(grid, panels.items(), strict=True):
         for axes, rows, letter, which in zip(line, pair, "ab", ("", " within a sentence"), strict=True):
-            draw_rows(axes, rows, f"{letter}   Layer {layer}", "windows")
+            draw_rows(axes, rows, f"{letter}   Layer {layer}")
             axes.set_xlim(0, limit)
             axes.set_xlabel(f"share of high pairs{which} with equal tokens")
     legend(figure, chance=True)

@@ -22,7 +22,8 @@ CAPTION = (
     "A row for each head: the distribution of j - i over all its high pairs. Close to the left edge means that the "
     "head relates neighbours; a long tail, that it relates tokens across the whole window. The dashed curve is what "
     "pairs picked at random would give: near pairs are more numerous than far ones. The thick mark and the number "
-    "are the mean distance in tokens."
+    "are the mean distance in tokens. Heights go by the square root of the share of pairs, on one scale for all rows "
+    "of a panel."
 )
 
 
@@ -45,7 +46,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
             expected=chance,
         )
 
-    figure = layer_panels(study, chosen, shown, rows_of, "distance j − i in tokens", "pairs")
+    figure = layer_panels(study, chosen, shown, rows_of, "distance j − i in tokens")
     legend(figure, chance=chance is not None)
     return figure
 

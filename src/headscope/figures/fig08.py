@@ -18,7 +18,8 @@ CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are in the same "
     "sentence. The dashed line is chance: the share among all pairs of the same windows. A head whose mean, the thick "
     "mark, lies to the right of it keeps to sentences; one whose mean lies on it pays no heed to them. Windows "
-    "without high pairs are left out."
+    "without high pairs are left out. Heights go by the square root of the share of windows, on one scale for all "
+    "rows of a panel."
 )
 
 
@@ -34,7 +35,6 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
         shown,
         lambda layer: share_rows(study, layer, shown, *columns),
         "share of high pairs within one sentence",
-        "windows",
     )
     legend(figure, chance=True)
     return figure

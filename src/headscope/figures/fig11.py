@@ -22,7 +22,7 @@ CAPTION = (
     "head, the distribution over windows of the share of high pairs that include it; 1 means that every pair has this "
     "token. b: a row for each layer, the distribution over windows of the number of different focal tokens that its "
     "heads have; far to the right means that every head has one of its own. The thick mark and the number are the "
-    "mean over windows."
+    "mean over windows. Heights go by the square root of the share of windows, on one scale for all rows of a panel."
 )
 
 
@@ -34,9 +34,9 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     figure = style.new_figure(study, figure_height(max(len(shown), len(measured))))
     left, right = figure.subplots(1, 2)
     focal = share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share")
-    draw_rows(left, focal, f"a   Layer {measured[-1]}", "windows")
+    draw_rows(left, focal, f"a   Layer {measured[-1]}")
     left.set_xlabel("share of high pairs with the focal token")
-    draw_rows(right, unique_rows(study, measured), "b   All heads of a layer", "windows")
+    draw_rows(right, unique_rows(study, measured), "b   All heads of a layer")
     right.set_xlabel("number of different focal tokens")
     right.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     legend(figure, chance=False)

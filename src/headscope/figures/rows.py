@@ -70,7 +70,7 @@ def share_rows(
     )
 
 
-def draw_rows(axes: Axes, rows: Rows, title: str, of: str) -> None:
+def draw_rows(axes: Axes, rows: Rows, title: str) -> None:
     """Heights are square roots of shares, on one scale for the panel: rare values stay visible beside common ones."""
     shares = rows.shares
     expected = np.zeros(1) if rows.expected is None else rows.expected
@@ -126,7 +126,7 @@ def height(share: NDArray[Any], highest: float) -> NDArray[Any]:
 
 
 def layer_panels(
-    study: Study, layers: Sequence[int], heads: Sequence[int], rows_of: Callable[[int], Rows], label: str, of: str
+    study: Study, layers: Sequence[int], heads: Sequence[int], rows_of: Callable[[int], Rows], label: str
 ) -> Figure:
     """A panel for each layer, up to three beside each other, a row for each head."""
     columns = min(len(layers), 3)
@@ -138,7 +138,7 @@ def layer_panels(
     for axes in grid.flat[len(layers) :]:
         axes.set_axis_off()
     for axes, layer in zip(grid.flat, layers, strict=False):
-        draw_rows(axes, rows_of(layer), f"Layer {layer}", of)
+        draw_rows(axes, rows_of(layer), f"Layer {layer}")
         axes.set_xlabel(label)
     return figure
 
