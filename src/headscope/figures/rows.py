@@ -92,13 +92,8 @@ def draw_rows(axes: Axes, rows: Rows, title: str) -> None:
     axes.set_title(title, loc="left")
     note: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     note |= {"color": style.GREY, "fontsize": style.TINY, "annotation_clip": False}
-    axes.annotate(
-        f"full height {100 * highest:.{1 if highest < 0.1 else 0}f}% of {of}, √ scale",
-        (1, 1),
-        (-4, 4),
-        ha="right",
-        **note,
-    )
+    percent = f"{highest:.0%}" if highest >= 0.1 else f"{highest:.1%}"
+    axes.annotate(f"full height {percent}, √ scale", (1, 1), (-4, 4), ha="right", **note)
     axes.annotate("mean", (1, 1), (3, 4), **note)
 
 
