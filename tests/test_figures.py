@@ -1,0 +1,505 @@
+"""Figures show the numbers of the study: what is drawn is read back and compared with its arrays and tables."""
+
+from __future__ import annotations
+
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+import headscope
+from headscope import HeadscopeError, Study, figures
+from headscope.cli.app import app
+from headscope.figures import atlas, choices, fig05, rows, style, tokens
+from headscope.models import Model
+
+SILENT = (1, 2)
+"""Layer and head that put out nothing: no high pairs."""
+ODD = "It cost $5, then $7: <script>alert(1)</script> 😀 مرحبا 京都 \u202e{} _a_ ^b^ %s \\alpha "
+
+
+@pytest.fixture(scope="module")
+def silenced(tiny_folder: Path) -> Model:
+    """The tiny model, with one head that puts out zeros."""
+    model = headscope.load(str(tiny_folder), device="cpu")
+    layer, head = SILENT
+    value = model.network.encoder.layer[layer].attention.self.value
+    width = value.out_features // 4
+    for parameter in (value.weight, value.bias):
+        parameter.data[head * width : (head + 1) * width] = 0
+    return model
+
+
+@pytest.fixture(scope="module")
+def study(silenced: Model, sample: list[str], tmp_path_factory: pytest.TempPathFactory) -> Study:
+    folder = tmp_path_factory.mktemp("figures") / "study"
+    return headscope.study(silenced, sample, out=folder, length=40, max_windows=24, progress=False)
+
+
+def maps(figure: Figure) -> list[np.ndarray]:
+    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
+
+
+def drawn_rows(axes: Axes) -> dict[str, np.ndarray]:
+    """Label -> the distribution that a row shows: heights are square roots of shares."""
+    found = {}
+    for patch in axes.patches:
+        if isinstance(patch, StepPatch) and patch.get_fill():
+            values, _, baseline = patch.get_data()
+            height = np.asarray(baseline) - values
+            found[patch.get_label()] = height**2 / (height**2).sum()
+    return found
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def shares(counts: np.ndarray) -> np.ndarray:
+    return counts / counts.sum(-1, keepdims=True)
+
+
+def test_summed_attention_is_that_of_the_study(study: Study) -> None:
+    layers, head = [0, 2], 3
+    shown = maps(study.figure(2, layers=layers, heads=[head]))
+    assert len(shown) == 4
+    for place, layer in enumerate(layers):
+        whole = study.arrays["attention_sum"][layer] / study.windows
+        assert_allclose(shown[2 * place], whole[head])
+        assert_allclose(shown[2 * place + 1], whole.sum(0))
+
+
+def test_lines_and_diagonals_are_taken_out_of_summed_attention(study: Study) -> None:
+    whole, without, rest = maps(study.figure(3))
+    assert_allclose(whole, study.arrays["attention_sum"][2].sum(0) / study.windows)
+    assert_allclose(without, study.arrays["attention_sum_without_lines"][2].sum(0) / study.windows)
+    near = np.abs(np.subtract.outer(np.arange(40), np.arange(40))) <= 1
+    assert not rest[near].any()
+    assert_allclose(rest[~near], without[~near])
+
+
+def test_attention_on_one_text_marks_the_tokens_that_are_lines(study: Study) -> None:
+    view = study.example
+    figure = study.figure(4, layers=[0, 2], heads=[1])
+    shown = maps(figure)
+    assert_allclose(shown[2], view.attention[2, 1])
+    assert_allclose(shown[3], view.attention[2].sum(0), rtol=1e-5)
+    page = figure.axes[-1]
+    labels = [label[:12] for label in view.labels]
+    assert [text for text in texts(page) if text in set(labels)] == labels
+    bold = [text.get_text() for text in page.texts if text.get_fontweight() == "bold"]
+    lines = sorted({place for layer in (0, 2) for place in view.lines(layer, 1).position})
+    assert bold == [labels[place] for place in lines]
+    squares = [patch for patch in page.patches if isinstance(patch, Rectangle)]
+    assert len(squares) == 2 + sum(len(view.lines(layer, 1)) for layer in (0, 2))
+
+
+def test_blocks_are_cut_at_the_lines(study: Study) -> None:
+    view = study.example
+    figure = study.figure(5, layers=[2], heads=[1])
+    attention, similarity, cut, means = maps(figure)
+    blocks = view.blocks(2, 1)
+    assert_allclose(attention, view.attention[2, 1])
+    assert_allclose(similarity, view.similarity[2, 1])
+    assert_allclose(cut, view.similarity[2, 1])
+    assert_allclose(means, blocks.means[blocks.of][:, blocks.of])
+    across = [line.get_ydata()[0] for line in figure.axes[2].lines if line.get_xdata()[0] != line.get_xdata()[1]]
+    down = [line.get_xdata()[0] for line in figure.axes[2].lines if line.get_ydata()[0] != line.get_ydata()[1]]
+    assert across == down == view.lines(2, 1).position.tolist()
+
+
+def test_the_head_with_the_clearest_blocks_is_shown(study: Study) -> None:
+    layer, head = fig05.most_telling(study, [0, 1, 2])
+    view = study.example
+    few = [
+        (one, other) for one in range(3) for other in range(4) if 5 <= len(view.lines(one, other)) <= view.size / 3
+    ] or [(one, other) for one in range(3) for other in range(4)]
+    best = np.nanmax([view.blocks(*place).contrast for place in few])
+    assert view.blocks(layer, head).contrast == best
+
+
+@pytest.mark.parametrize(
+    ("number", "panel", "histogram", "mean", "chance"),
+    [
+        (6, 0, "repeat_histogram", "repeat_probability", "repeat_chance"),
+        (6, 1, "repeat_in_sentence_histogram", "repeat_probability_in_sentence", None),
+        (8, 0, "same_sentence_histogram", "same_sentence_probability", "same_sentence_chance"),
+        (11, 0, "focal_share_histogram", "focal_share", None),
+    ],
+)
+def test_a_row_is_the_distribution_of_a_head(
+    study: Study, number: int, panel: int, histogram: str, mean: str, chance: str | None
+) -> None:
+    axes = study.figure(number, layers=[0]).axes[panel]
+    counts = study.arrays[histogram][0]
+    table = study.heads[study.heads.layer == 0]
+    shown = drawn_rows(axes)
+    assert list(shown) == [f"head {head}" for head in range(4)]
+    for head in range(4):
+        assert_allclose(shown[f"head {head}"], shares(counts[head]))
+    marks = [collection.get_segments()[0] for collection in axes.collections]
+    at = [mark[0][0] for mark in marks]
+    expected = [
+        value
+        for row in table.itertuples()
+        for value in ([getattr(row, chance)] if chance else []) + [getattr(row, mean)]
+    ]
+    assert_allclose(at, expected)
+    decimals = 3 if number == 6 else 2
+    assert [text for text in texts(axes) if re.fullmatch(r"[\d.]+", text)] == [
+        f"{value:.{decimals}f}" for value in table[mean]
+    ]
+
+
+def test_distances_are_those_of_the_heads_with_chance_over_them(study: Study) -> None:
+    axes = study.figure(7, layers=[0, 2], heads=[1, 3]).axes
+    for panel, layer in zip(axes, (0, 2), strict=True):
+        shown = drawn_rows(panel)
+        assert list(shown) == ["head 1", "head 3"]
+        for head in (1, 3):
+            assert_allclose(shown[f"head {head}"], shares(study.arrays["distance_histogram"][layer, head, 1:]))
+    curve = next(line for line in axes[0].lines if len(line.get_xdata()) == 39)
+    expected = np.array([40 - distance for distance in range(1, 40)]) / (40 * 39 / 2)
+    height = 0 - curve.get_ydata()
+    assert_allclose(height**2 / (height**2).sum(), expected)
+
+
+def test_all_rows_of_a_panel_have_one_scale(study: Study) -> None:
+    axes = study.figure(8, layers=[0]).axes[0]
+    tops = [
+        float(np.max(np.asarray(patch.get_data().baseline) - patch.get_data().values))
+        for patch in axes.patches
+        if isinstance(patch, StepPatch) and patch.get_fill()
+    ]
+    most = shares(study.arrays["same_sentence_histogram"][0]).max(-1)
+    assert_allclose(np.square(tops) / most, rows.FULL**2 / most.max())
+
+
+def test_the_pair_tables_and_the_text_show_the_same_pairs(study: Study) -> None:
+    view = study.example
+    figure = study.figure(9, heads=[0, 3])
+    first, second, page = figure.axes
+    for axes, head in ((first, 0), (second, 3)):
+        pairs = view.pairs(2, head)[:18]
+        found = texts(axes)
+        assert [text for text in found if re.fullmatch(r"\d\.\d\d", text)] == [f"{value:.2f}" for value in pairs.value]
+        places = [int(text) for text in found if re.fullmatch(r" *\d+", text)]
+        assert places == [place for pair in pairs.itertuples() for place in (pair.i, pair.j)]
+        assert f"{min(len(view.pairs(2, head)), 18)}" in " ".join(found)
+    marked = {place for head in (0, 3) for side in ("i", "j") for place in view.pairs(2, head)[side][:18]}
+    backgrounds = [patch for patch in page.patches if patch.get_height() > 4]
+    assert len(backgrounds) == len(marked)
+    under = [to_hex(patch.get_facecolor()) for patch in page.patches if patch.get_height() < 4]
+    for head in (0, 3):
+        members = set(view.pairs(2, head).i[:18]) | set(view.pairs(2, head).j[:18])
+        assert under.count(style.head_colour(head)) == len(members)
+
+
+def test_equal_tokens_have_equal_colours(study: Study) -> None:
+    view = study.example
+    page = study.figure(9, heads=[0, 3]).axes[-1]
+    colours: dict[str, set[str]] = {}
+    for patch in (patch for patch in page.patches if patch.get_height() > 4):
+        middle = patch.get_x() + patch.get_width() / 2
+        over = [
+            text.get_text()
+            for text in page.texts
+            if patch.get_y() < text.get_position()[1] < patch.get_y() + patch.get_height()
+            and text.get_position()[0] <= middle < text.get_position()[0] + len(text.get_text()) * 6.5 * tokens.LETTER
+        ]
+        assert len(over) == 1
+        colours.setdefault(over[0].lower(), set()).add(to_hex(patch.get_facecolor()))
+    assert colours
+    assert all(len(of_token) == 1 for of_token in colours.values())
+    assert set(colours) <= {label.lower() for label in view.labels}
+
+
+def test_location_maps_are_of_the_nearest_and_the_farthest_head(study: Study) -> None:
+    enough = study.heads[study.heads.pairs_per_window >= 10]
+    ends = [enough.loc[enough.mean_distance.idxmin()], enough.loc[enough.mean_distance.idxmax()]]
+    figure = study.figure(10)
+    for shown, axes, row in zip(maps(figure), figure.axes, ends, strict=True):
+        layer, head = int(row["layer"]), int(row["head"])
+        assert_allclose(shown, study.arrays["high_count"][layer, head] / study.windows)
+        assert f"Layer {layer}, head {head}" in " ".join(texts(axes))
+
+
+def test_unique_focal_tokens_have_a_row_for_each_layer(study: Study) -> None:
+    shown = drawn_rows(study.figure(11).axes[1])
+    assert list(shown) == ["layer 0", "layer 1", "layer 2"]
+    for layer in range(3):
+        assert_allclose(shown[f"layer {layer}"], shares(study.arrays["unique_focal_histogram"][layer]))
+
+
+def test_similarity_maps_are_of_one_text_and_of_all(study: Study) -> None:
+    above_0, above_2, below_0, below_2 = maps(study.figure(12, layers=[0, 2]))
+    assert_allclose(above_0, study.example.similarity[0].sum(0), rtol=1e-5)
+    assert_allclose(above_2, study.example.similarity[2].sum(0), rtol=1e-5)
+    assert_allclose(below_0, study.arrays["similarity_sum"][0].sum(0) / study.windows)
+    assert_allclose(below_2, study.arrays["similarity_sum"][2].sum(0) / study.windows)
+
+
+def test_distance_of_a_layer_sums_over_its_heads(study: Study) -> None:
+    axes = study.figure(13, layers=[0, 2]).axes[0]
+    curves = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    for curve, layer in zip(curves, (0, 2), strict=True):
+        counts = study.arrays["distance_histogram"][layer].sum(0)[1:]
+        assert_allclose(curve.get_data().values, counts / counts.sum())
+        assert f"mean {study.layers.mean_distance[layer]:.1f}" in curve.get_label()
+
+
+def test_the_spectrum_tells_how_many_pairs_are_high(study: Study) -> None:
+    axes = study.figure("spectrum", layers=[1]).axes[0]
+    (curve,) = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    counts = study.arrays["similarity_histogram"][1].sum(0)
+    assert_allclose(curve.get_data().values, counts / counts.sum())
+    assert f"{study.layers.pairs[1] / counts.sum():.1%} above 0.3" in curve.get_label()
+    assert any(np.allclose(line.get_xdata(), 0.3) for line in axes.lines)
+
+
+@pytest.mark.parametrize(("which", "array"), [("location", "high_count"), ("similarity", "similarity_sum")])
+def test_every_cell_of_the_atlas_is_a_head(study: Study, which: str, array: str) -> None:
+    (mosaic,) = maps(study.figure("atlas", map=which))
+    pitch = (mosaic.shape[1] + 2) // 4
+    for layer in range(3):
+        for head in range(4):
+            cell = mosaic[layer * pitch :, head * pitch :][:40, :40]
+            expected = study.arrays[array][layer, head] / study.windows
+            pairs = ~np.eye(40, dtype=bool)
+            assert_allclose(cell[pairs], expected[pairs])
+
+
+def test_large_cells_are_shrunk_to_means_without_the_diagonal() -> None:
+    cells = np.arange(2 * 3 * 25.0).reshape(2, 3, 5, 5)
+    small = atlas.shrunk(np.repeat(np.repeat(cells, 4, -1), 4, -2), 8)
+    assert small.shape == (2, 3, 7, 7)
+    whole = np.repeat(np.repeat(cells, 4, -1), 4, -2)
+    assert_allclose(small[1, 2, 0, 1], whole[1, 2, 0:3, 3:6].mean())
+    assert_allclose(small[1, 2, 0, 0], whole[1, 2, 0:3, 0:3][~np.eye(3, dtype=bool)].mean())
+    assert_allclose(small[0, 0, 6, 5], whole[0, 0, 18:20, 15:18].mean())
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [(12, [1, 6, 10, 11]), (6, [0, 2, 4, 5]), (24, [3, 13, 21, 23]), (3, [0, 1, 2, 2]), (1, [0, 0, 0, 0])],
+)
+def test_the_layers_of_the_paper_are_found_at_the_same_depth(depth: int, expected: list[int]) -> None:
+    assert [choices.scaled(layer, depth) for layer in choices.PAPER_LAYERS] == expected
+
+
+def test_only_layers_that_were_measured_are_shown(silenced: Model, sample: list[str], tmp_path: Path) -> None:
+    partial = headscope.study(
+        silenced, sample, out=tmp_path / "s", length=8, layers=(1,), max_windows=6, progress=False
+    )
+    for number in figures.FIGURES:
+        assert partial.figure(number).axes
+    assert choices.layers_of(partial, None, choices.PAPER_LAYERS) == [1]
+    with pytest.raises(HeadscopeError, match=r"Layer 2 was not measured in .*; there are layers 1\."):
+        partial.figure(7, layers=[2])
+
+
+def test_a_head_without_high_pairs_says_so(study: Study) -> None:
+    layer, head = SILENT
+    assert study.heads.pairs[layer * 4 + head] == 0
+    for number, panel in ((6, 0), (6, 1), (7, 0), (8, 0), (11, 0)):
+        axes = study.figure(number, layers=[layer]).axes[panel]
+        assert f"head {head}" not in drawn_rows(axes)
+        assert texts(axes).count("no high pairs") == 1
+    assert "no high pairs" in texts(study.figure(9, layers=[layer], heads=[head]).axes[0])
+    assert "no high pairs" in texts(study.figure(10, layers=[layer], heads=[head]).axes[0])
+
+
+def test_all_figures_of_a_study_without_any_high_pair_are_drawn(
+    silenced: Model, tiny_folder: Path, sample: list[str], tmp_path: Path
+) -> None:
+    model = headscope.load(str(tiny_folder), device="cpu")
+    for layer in model.network.encoder.layer:
+        layer.attention.self.value.weight.data.zero_()
+        layer.attention.self.value.bias.data.zero_()
+    empty = headscope.study(model, sample, out=tmp_path / "s", length=12, max_windows=4, progress=False)
+    assert not empty.heads.pairs.any()
+    for number in figures.FIGURES:
+        assert empty.figure(number).axes
+
+
+def test_the_same_head_has_the_same_colour_everywhere(study: Study) -> None:
+    row = next(patch for patch in study.figure(8).axes[0].patches if patch.get_label() == "head 2")
+    assert_allclose(row.get_facecolor()[:3], style.paler(style.head_colour(2)))
+    square = next(text for text in study.figure(2, heads=[2]).axes[0].texts if text.get_text() == "■")
+    assert square.get_color() == style.head_colour(2)
+    table = study.figure(9, heads=[2]).axes[0].patches[0]
+    assert to_hex(table.get_facecolor()) == style.head_colour(2)
+
+
+def test_head_colours_differ() -> None:
+    colours = [np.array(matplotlib.colors.to_rgb(colour)) for colour in style.HEAD_COLOURS]
+    assert len(set(style.HEAD_COLOURS)) == 12
+    assert min(np.abs(one - next_one).sum() for one, next_one in pairwise(colours)) > 0.4
+
+
+def test_text_is_drawn_as_it_is(silenced: Model, tiny_folder: Path, tmp_path: Path) -> None:
+    strange = headscope.study(silenced, [ODD * 6], out=tmp_path / "s", length=40, progress=False)
+    for number in (4, 9):
+        figure = strange.figure(number)
+        drawn = [text for axes in figure.axes for text in axes.texts]
+        assert "$" in {text.get_text() for text in drawn}
+        assert not any(text.get_parse_math() for text in drawn if "$" in text.get_text())
+        assert not any("\u202e" in text.get_text() for text in drawn)
+        style.save(figure, tmp_path / f"{number}.png", "odd")
+        style.save(figure, tmp_path / f"{number}.svg", "odd")
+
+
+def test_lines_of_text_are_broken_between_tokens_and_inside_long_ones() -> None:
+    from headscope.display.wording import Segment
+
+    parts = [
+        Segment("[CLS]", 0, True),
+        Segment("aaaa", 1),
+        Segment("  \n", None),
+        Segment("b" * 25, 2),
+        Segment("cc", 3),
+    ]
+    lines = tokens.broken(parts, 10)
+    assert ["".join(segment.characters for _, segment in line) for line in lines] == [
+        "[CLS] aaaa",
+        "b" * 10,
+        "b" * 10,
+        "b" * 5 + "cc",
+    ]
+    assert [start for start, _ in lines[-1]] == [0, 5]
+
+
+def test_all_figures_are_written(study: Study, tmp_path: Path) -> None:
+    written = study.figures(tmp_path / "f", progress=False)
+    names = [f"fig{number:02d}" for number in range(2, 14)] + ["spectrum", "atlas"]
+    assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("png", "svg")]
+    for path in written:
+        assert path.stat().st_size < 1_500_000
+    svg = (tmp_path / "f" / "fig10.svg").read_text()
+    assert svg.count("<image") >= 2
+    from PIL import Image
+
+    with Image.open(tmp_path / "f" / "fig02.png") as picture:
+        assert picture.info["dpi"] == pytest.approx((200, 200), abs=1)
+        assert picture.width == round(style.WIDTH * 200)
+
+
+def test_figures_go_into_the_study_folder_and_need_nothing_else(study: Study) -> None:
+    (path,) = figures.save_all(headscope.read(study.folder), only=[7], formats=["png"], progress=False)
+    assert path == study.folder / "figures" / "fig07.png"
+
+
+def test_drawing_depends_on_no_setting_and_changes_none(study: Study, tmp_path: Path) -> None:
+    style.save(study.figure(8), tmp_path / "one.svg", "t")
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "black", "xtick.labelsize": 30}):
+        before = dict(matplotlib.rcParams)
+        style.save(study.figure(8), tmp_path / "two.svg", "t")
+        assert dict(matplotlib.rcParams) == before
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_several_threads_may_draw(study: Study, tmp_path: Path) -> None:
+    def drawn(number: int) -> bytes:
+        path = tmp_path / f"{number}.svg"
+        style.save(study.figure(7 if number % 2 else 13), path, "t")
+        return path.read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        files = list(pool.map(drawn, range(6)))
+    assert len(set(files[0::2])) == 1
+    assert len(set(files[1::2])) == 1
+
+
+def test_a_study_without_an_example_has_the_other_figures(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needing = {number for number, module in figures.FIGURES.items() if getattr(module, "NEEDS_EXAMPLE", False)}
+    assert needing == {"4", "5", "9", "12"}
+    monkeypatch.setattr(figures, "FIGURES", {number: figures.FIGURES[number] for number in ("7", "9", "13")})
+    bare = headscope.read(study.folder)
+    bare.manifest = {**study.manifest, "example": None}
+    written = figures.save_all(bare, tmp_path, formats=["png"], progress=False)
+    assert [path.name for path in written] == ["fig07.png", "fig13.png"]
+
+
+@pytest.mark.parametrize("number", list(figures.FIGURES))
+def test_a_figure_explains_itself(number: str) -> None:
+    module = figures.FIGURES[number]
+    assert module.TITLE
+    assert len(module.CAPTION) > 150
+    assert module.CAPTION.endswith(".")
+
+
+def call(*arguments: Any) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.output
+
+
+def test_the_command_draws_what_is_asked_for(study: Study, tmp_path: Path) -> None:
+    code, output = call(
+        "figures", study.folder, "--only", "7, atlas", "--layers", "0,2", "--head", 3,
+        "--out", tmp_path / "f", "--format", "png",
+    )  # fmt: skip
+    assert code == 0
+    assert sorted(path.name for path in (tmp_path / "f").iterdir()) == ["atlas.png", "fig07.png"]
+    assert f"2 files in {tmp_path / 'f'}" in output.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--only", "1"], "There is no figure '1'; there are 2, 3,"),
+        (["--only", ","], "There is nothing to draw"),
+        (["--layers", "9"], "Layer 9 was not measured"),
+        (["--head", "4"], "There is no head 4"),
+        (["--format", "bmp"], "the formats are png, svg, pdf"),
+        (["--only", "atlas", "--map", "street"], "it must be location or similarity"),
+    ],
+)
+def test_the_command_says_what_is_wrong(study: Study, tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    code, output = call("figures", study.folder, "--out", tmp_path / "f", *arguments)
+    assert code == 2
+    assert sentence in " ".join(output.split())
+
+
+def test_a_file_in_the_way_is_named(study: Study, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    with pytest.raises(HeadscopeError, match="can't be written to"):
+        figures.save_all(study, tmp_path / "f", only=[7], progress=False)
+
+
+def test_a_choice_that_a_figure_lacks_is_refused(study: Study) -> None:
+    with pytest.raises(HeadscopeError, match="Figure 13 has no choice 'heads'; it has layers"):
+        study.figure(13, heads=[1])
+
+
+def test_the_study_command_draws_figures_unless_told_not_to(
+    tiny_folder: Path, tmp_path: Path, sample: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "FIGURES", {number: figures.FIGURES[number] for number in ("7", "9")})
+    (tmp_path / "a.txt").write_text(sample[0])
+    common = ["study", tmp_path / "a.txt", "--model", tiny_folder, "--length", 16, "--max-windows", 3, "-q", "--out"]
+    assert call(*common, tmp_path / "without", "--no-figures")[0] == 0
+    assert not (tmp_path / "without" / "figures").exists()
+    assert call(*common, tmp_path / "with")[0] == 0
+    drawn = sorted(path.name for path in (tmp_path / "with" / "figures").iterdir())
+    assert drawn == ["fig07.png", "fig07.svg", "fig09.png", "fig09.svg"]
+
+
+def test_figures_leave_pyplot_alone() -> None:
+    import subprocess
+
+    code = "import sys, headscope.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
