@@ -210,20 +210,14 @@ def test_the_pair_tables_and_the_text_show_the_same_pairs(study: Study) -> None:
 def test_equal_tokens_have_equal_colours(study: Study) -> None:
     view = study.example
     page = study.figure(9, heads=[0, 3]).axes[-1]
-    colours: dict[str, set[str]] = {}
-    for patch in (patch for patch in page.patches if patch.get_height() > 4):
-        middle = patch.get_x() + patch.get_width() / 2
-        over = [
-            text.get_text()
-            for text in page.texts
-            if patch.get_y() < text.get_position()[1] < patch.get_y() + patch.get_height()
-            and text.get_position()[0] <= middle < text.get_position()[0] + len(text.get_text()) * 6.5 * tokens.LETTER
-        ]
-        assert len(over) == 1
-        colours.setdefault(over[0].lower(), set()).add(to_hex(patch.get_facecolor()))
-    assert colours
+    marked = sorted({place for head in (0, 3) for side in ("i", "j") for place in view.pairs(2, head)[side][:18]})
+    backgrounds = [to_hex(patch.get_facecolor()) for patch in page.patches if patch.get_height() > 4]
+    colours: dict[int, set[str]] = {}
+    for place, colour in zip(marked, backgrounds, strict=True):
+        colours.setdefault(int(view.ids[place]), set()).add(colour)
     assert all(len(of_token) == 1 for of_token in colours.values())
-    assert set(colours) <= {label.lower() for label in view.labels}
+    own = [colour for of_token in colours.values() for colour in of_token if colour in style.TOKEN_COLOURS]
+    assert len(own) == len(set(own)) == min(len(colours), len(style.TOKEN_COLOURS))
 
 
 def test_location_maps_are_of_the_nearest_and_the_farthest_head(study: Study) -> None:

@@ -72,8 +72,8 @@ def nearest_and_farthest(study: Study, layers: Sequence[int] | None = None) -> l
     table = with_pairs if enough.empty else enough
     if table.empty:
         return []
-    ordered = table.sort_values("mean_distance", kind="stable")
-    ends = ordered.iloc[[0, -1]]
+    distances = table["mean_distance"].to_numpy()
+    ends = table.iloc[[distances.argmin(), distances.argmax()]]
     return list(dict.fromkeys(zip(ends["layer"].tolist(), ends["head"].tolist(), strict=True)))
 
 
