@@ -73,7 +73,7 @@ def nearest_and_farthest(study: Study, layers: Sequence[int] | None = None) -> l
     if table.empty:
         return []
     distances = table["mean_distance"].to_numpy()
-    ends = table.iloc[[distances.argmin(), distances.argmax()]]
+    ends = table.iloc[[int(distances.argmin()), int(distances.argmax())]]
     return list(dict.fromkeys(zip(ends["layer"].tolist(), ends["head"].tolist(), strict=True)))
 
 
