@@ -60,3 +60,9 @@ def gte_small() -> Model:
     if not GTE_SMALL.is_dir():
         pytest.skip("gte-small is not beside the project (../shared/models/gte-small)")
     return headscope.load(str(GTE_SMALL), device="cpu")
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards of 16 windows, so that a small study has several."""
+    monkeypatch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)

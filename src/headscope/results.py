@@ -230,3 +230,6 @@ def claim(folder: Path, overwrite: bool) -> None:
             raise HeadscopeError(
                 f"{folder} holds something other than a study; give another --out, or --overwrite to write into it."
             )
+    ground = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not os.access(ground, os.W_OK):
+        raise HeadscopeError(f"The folder {ground} can't be written to; give another --out.")

@@ -55,7 +55,7 @@ class Processes:
 
     def start(self, number: int) -> _Worker:
         """A new process; it says "ready" when it has its model."""
-        context = torch.multiprocessing.get_context("spawn")
+        context = _context()
         here, there = context.Pipe()
         arguments = (there, self._packed, self._options, self.threads, self._device_of(number))
         process = context.Process(target=_work, args=arguments, daemon=True)
@@ -73,10 +73,11 @@ class Processes:
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, the shard it is at, and how many windows of it are done."""
+    """A process, whether it has its model yet, the shard it is at, and how many windows of it are done."""
 
     process: Any
     connection: Connection
+    ready: bool = False
     shard: Shard | None = None
     done: int = 0
 
@@ -107,13 +108,13 @@ class _Pool:
     def measured(self) -> Iterator[Measured]:
         for number in range(len(self._waiting)):
             self._workers.append(self._engine.start(number))
-        while self._workers:
+        while self._waiting or any(worker.shard is not None for worker in self._workers):
             ready = wait([worker.connection for worker in self._workers])
             for worker in [worker for worker in self._workers if worker.connection in ready]:
                 try:
                     finished = self._listen(worker)
                 except (EOFError, OSError):
-                    self._replace(worker)
+                    self._do_without(worker)
                 else:
                     if finished is not None:
                         yield finished
@@ -137,6 +138,7 @@ class _Pool:
         elif kind == "bug":
             raise RuntimeError(f"A worker failed:\n{content}")
         elif kind == "ready":
+            worker.ready = True
             self._feed(worker)
         else:
             batch_size, heading = content
@@ -149,32 +151,46 @@ class _Pool:
         return None
 
     def _feed(self, worker: _Worker) -> None:
+        """Give a worker its next shard; one that gets none stays, for it may have to take over from a lost one."""
         worker.shard = self._waiting.popleft() if self._waiting else next(self._source, None)
         worker.done = 0
-        if worker.shard is None:
-            self._workers.remove(worker)
-            worker.end()
-        else:
+        if worker.shard is not None:
             # A worker that is lost by now is noticed when it is listened to.
             with suppress(OSError):
                 worker.connection.send(worker.shard)
 
-    def _replace(self, worker: _Worker) -> None:
+    def _do_without(self, worker: _Worker) -> None:
         how = worker.end()
+        number = self._workers.index(worker)
         self._tick(-worker.done)
         if worker.shard is not None:
             self._losses.note(worker.shard, how)
             self._waiting.appendleft(worker.shard)
-        else:
+        elif not worker.ready:
             self._never_ready += 1
             if self._never_ready == TRIES:
                 raise HeadscopeError(f"The workers do not start (they end {how}); try --workers 1.")
-        number = self._workers.index(worker)
-        self._workers[number] = self._engine.start(number)
+        idle = next((other for other in self._workers if other.ready and other.shard is None and other != worker), None)
+        if self._waiting and idle is None:
+            self._workers[number] = self._engine.start(number)
+            return
+        self._workers.remove(worker)
+        if idle is not None:
+            self._feed(idle)
+
+
+def _context() -> Any:
+    """Never a plain fork: this process has threads. Where it can be had, a server that has imported all is forked."""
+    if sys.platform != "linux":
+        return torch.multiprocessing.get_context("spawn")
+    context = torch.multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _work(connection: Connection, packed: Packed, options: Options, threads: int, device: str) -> None:
     """What a worker process does: shards in, states out, until nobody is there any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with threads_set(threads):
             model = Model(unpack(packed).to(device), None, "worker")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -74,10 +75,11 @@ class RayCluster:
 
 @dataclass(eq=False)
 class _Worker:
-    """An actor, what it was asked for, and how many windows of its shard are done."""
+    """An actor, what it was asked for (None: nothing), and how many windows of its shard are done."""
 
     actor: Any
     answer: Any
+    ready: bool = False
     shard: Shard | None = None
     done: int = 0
     asked: Any = None
@@ -100,7 +102,7 @@ class _Cluster:
     def measured(self) -> Iterator[Measured]:
         self._workers = [self._engine.start() for _ in self._waiting]
         while self._waiting or any(worker.shard is not None for worker in self._workers):
-            answers = [worker.answer for worker in self._workers]
+            answers = [worker.answer for worker in self._workers if worker.answer is not None]
             ready, _ = ray.wait(answers, num_returns=1, timeout=POLL, fetch_local=False)
             self._notice_being_alone()
             for worker in [worker for worker in self._workers if worker.answer in ready]:
@@ -123,10 +125,11 @@ class _Cluster:
                 raise HeadscopeError(str(problem.cause)) from None
             raise
         except RayError as problem:
-            self._replace(worker, problem)
+            self._do_without(worker, problem)
             return None
         shard = worker.shard
         if shard is None:
+            worker.ready = True
             self._feed(worker)
             return None
         arrays, batch_size, said = answer
@@ -137,16 +140,14 @@ class _Cluster:
         return Measured(shard, arrays, batch_size)
 
     def _feed(self, worker: _Worker) -> None:
+        """Give a worker its next shard; one that gets none stays, for it may have to take over from a lost one."""
         worker.shard = self._waiting.popleft() if self._waiting else next(self._source, None)
         worker.done = 0
         worker.asked = None
-        if worker.shard is None:
-            self._workers.remove(worker)
-            self._dismiss(worker)
-        else:
-            worker.answer = worker.actor.measure.remote(worker.shard)
+        worker.answer = worker.actor.measure.remote(worker.shard) if worker.shard is not None else None
 
-    def _replace(self, worker: _Worker, problem: RayError) -> None:
+    def _do_without(self, worker: _Worker, problem: RayError) -> None:
+        """Measure the shard of a lost worker again: an idle one takes it, or a new one when the cluster has room."""
         how = shortened(" ".join(str(problem).split()), 120)
         self._dismiss(worker)
         self._tick(-worker.done)
@@ -158,6 +159,9 @@ class _Cluster:
             if self._never_ready == TRIES:
                 raise HeadscopeError(f"The workers do not start on the Ray cluster: {how}")
         self._workers[self._workers.index(worker)] = self._engine.start()
+        idle = next((other for other in self._workers if other.ready and other.shard is None), None)
+        if self._waiting and idle is not None:
+            self._feed(idle)
 
     def _look_at(self, worker: _Worker) -> None:
         """Ask how far a worker is; its answer is taken the next time round."""
@@ -242,6 +246,7 @@ class _Actor:
 def _connect(address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
+        _knock(address)
         ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
     except Exception as problem:
         reason = shortened(" ".join(str(problem).split()) or type(problem).__name__, 160)
@@ -249,6 +254,13 @@ def _connect(address: str | None) -> None:
             f"No Ray cluster can be reached{f' at {address}' if address else ''} ({reason}); "
             "start one with 'ray start --head', or leave out --address for one on this machine."
         ) from None
+
+
+def _knock(address: str | None) -> None:
+    """Ray goes on trying for minutes where nobody answers; this raises at once."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,72 @@
+"""Small studies of a tiny model, for the tests of how a study runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import headscope
+from headscope.models import Model
+from headscope.results import Study
+
+WINDOWS_PER_SHARD = 16
+RESULTS = ("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet", "example.safetensors")
+
+
+def small_study(model: Model, out: Path, *, max_windows: int = 160, threads: int = 1, **more: Any) -> Study:
+    """Ten shards, if the fixture `small_shards` is used."""
+    asked = {"length": 32, "progress": False, **more}
+    return headscope.study(model, out=out, max_windows=max_windows, threads=threads, **asked)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of all results but the manifest, which tells times and workers."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in RESULTS}
+
+
+def started(*arguments: str | Path, **more: Any) -> subprocess.Popen[str]:
+    """The real command, in a process group of its own, with small shards."""
+    code = (
+        f"import headscope.shards; headscope.shards.WINDOWS_PER_SHARD = {WINDOWS_PER_SHARD}; "
+        "from headscope.cli import main; main()"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **more,
+    )
+
+
+def study_arguments(model: Path, out: Path, windows: int = 160) -> list[str | Path]:
+    return ["study", "--model", model, "--out", out, "--length", "32", "--max-windows", str(windows), "--threads", "1"]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+def group_is_empty(group: int) -> bool:
+    """No process of a group that was started with `started` is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def interrupt(process: subprocess.Popen[str]) -> None:
+    """Ctrl-C: a terminal sends it to all processes of the group."""
+    os.killpg(process.pid, signal.SIGINT)
