@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from numpy.testing import assert_allclose
@@ -337,10 +336,31 @@ def test_the_same_head_has_the_same_colour_everywhere(study: Study) -> None:
     assert to_hex(table.get_facecolor()) == style.head_colour(2)
 
 
-def test_head_colours_differ() -> None:
-    colours = [np.array(matplotlib.colors.to_rgb(colour)) for colour in style.HEAD_COLOURS]
-    assert len(set(style.HEAD_COLOURS)) == 12
-    assert min(np.abs(one - next_one).sum() for one, next_one in pairwise(colours)) > 0.4
+VISION = {
+    "normal": np.eye(3),
+    "without green": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+    "without red": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    "without blue": np.array([[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]]),
+}
+"""Linear RGB as it is seen -> as readers with full colour blindness of one kind see it (Machado et al., 2009)."""
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("colours", [style.HEAD_COLOURS, style.TOKEN_COLOURS])
+def test_colours_are_told_apart_by_all_readers(colours: tuple[str, ...], vision: str) -> None:
+    seen = np.array([cielab(VISION[vision] @ linear(np.array(to_rgb(colour)))) for colour in colours])
+    apart = np.linalg.norm(seen[:, None] - seen, axis=-1)[~np.eye(len(colours), dtype=bool)]
+    assert apart.min() > 12
+
+
+def linear(rgb: np.ndarray) -> np.ndarray:
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def cielab(rgb: np.ndarray) -> np.ndarray:
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(np.maximum(matrix @ np.clip(rgb, 0, 1) / [0.9505, 1, 1.089], 0.0089))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_text_is_drawn_as_it_is(silenced: Model, tiny_folder: Path, tmp_path: Path) -> None:

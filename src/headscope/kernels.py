@@ -67,10 +67,7 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
     heads = attention.shape[1]
     threads = min(torch.get_num_threads(), heads)
     bounds = [heads * n // threads for n in range(threads + 1)]
-    elsewhere = [
-        _pool(threads - 1).submit(_observe, first, last, *arguments)
-        for first, last in pairwise(bounds[1:])
-    ]
+    elsewhere = [_pool(threads - 1).submit(_observe, first, last, *arguments) for first, last in pairwise(bounds[1:])]
     _observe(bounds[0], bounds[1], *arguments)
     for share in elsewhere:
         share.result()

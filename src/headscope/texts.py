@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from headscope.errors import HeadscopeError
 
@@ -127,7 +127,7 @@ class File(Source):
         zipped = suffixes[-1:] == [".gz"]
         kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
         try:
-            with open(self._path, "rb") as raw, gzip.open(raw) if zipped else raw as plain:
+            with open(self._path, "rb") as raw, cast(BinaryIO, gzip.open(raw) if zipped else raw) as plain:
                 if kind == ".parquet":
                     yield from self._parquet(name, _unpacked(name, plain) if zipped else plain)
                 elif kind == ".jsonl" or self._lines:
@@ -141,7 +141,7 @@ class File(Source):
         except OSError as problem:
             raise HeadscopeError(f"{name} can't be read: {problem.strerror or problem}.") from None
 
-    def _parquet(self, name: str, plain: IO[bytes] | Bad) -> Iterator[Text | Bad]:
+    def _parquet(self, name: str, plain: BinaryIO | Bad) -> Iterator[Text | Bad]:
         import pyarrow
         import pyarrow.parquet
 
@@ -159,9 +159,7 @@ class File(Source):
                 return
             kind = table.schema_arrow.field(self._field).type
             if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-                yield Bad(
-                    f"Column {self._field!r} of {name} holds {kind}, not strings; name another with --field."
-                )
+                yield Bad(f"Column {self._field!r} of {name} holds {kind}, not strings; name another with --field.")
                 return
             row = 0
             for batch in table.iter_batches(batch_size=64, columns=[self._field]):
@@ -298,7 +296,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _whole(name: str, plain: IO[bytes]) -> Text | Bad:
+def _whole(name: str, plain: BinaryIO) -> Text | Bad:
     content = plain.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
         return Bad(f"{name} holds more than {LONGEST_TEXT >> 20} MB in one text; use --lines, .jsonl, or cut it.")
@@ -308,7 +306,7 @@ def _whole(name: str, plain: IO[bytes]) -> Text | Bad:
     return text
 
 
-def _lines(name: str, plain: IO[bytes], field: str | None) -> Iterator[Text | Bad]:
+def _lines(name: str, plain: BinaryIO, field: str | None) -> Iterator[Text | Bad]:
     """A text a line, or a JSON object a line with the text in `field`; empty lines are passed over."""
     number = 0
     while line := plain.readline(LONGEST_TEXT + 1):
@@ -357,7 +355,7 @@ def _checked(origin: str, text: str) -> Text | Bad:
     return Text(origin, text)
 
 
-def _unpacked(name: str, plain: IO[bytes]) -> IO[bytes] | Bad:
+def _unpacked(name: str, plain: BinaryIO) -> BinaryIO | Bad:
     most = 4 * LONGEST_TEXT
     content = plain.read(most + 1)
     if len(content) > most:

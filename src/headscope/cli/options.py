@@ -15,11 +15,11 @@ THRESHOLD = Annotated[float, typer.Option(help="A pair is high where N is above 
 LINE_THRESHOLD = Annotated[
     float, typer.Option(help="A column of attention is a line above this share of the largest.", metavar="X")
 ]
-SPECIAL = Annotated[str, typer.Option(help="keep: special tokens take part in pairs; drop: they do not.", metavar="HOW")]
+SPECIAL = Annotated[str, typer.Option(help="Special tokens: keep (they take part in pairs) or drop.", metavar="HOW")]
 LAYERS = Annotated[
     str | None, typer.Option(help="Layers to measure, for example 0-5 or 3,7,11; the model stops after the last.")
 ]
 STACK = Annotated[
     str | None,
-    typer.Option(help="Of an encoder-decoder: encoder (default), decoder or cross.", metavar="NAME", show_default=False),
+    typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.", metavar="NAME", show_default=False),
 ]

@@ -125,9 +125,7 @@ def command(
         _summary(finished, figures)
 
 
-def _study_images(
-    model: Model, places: list[str], options: Options, out: Path, overwrite: bool, quiet: bool
-) -> None:
+def _study_images(model: Model, places: list[str], options: Options, out: Path, overwrite: bool, quiet: bool) -> None:
     """A study of images has tables and arrays of its own; it is written at the end."""
     from rich.console import Console
     from rich.markup import escape
@@ -174,13 +172,15 @@ def _summary(study: Study, figures: bool) -> None:
     )
     left_out = counts["short_windows_left_out"]
     if left_out:
-        console.print(f"[dim]{left_out:,} shorter windows at the ends of texts were left out (--short pad keeps them)[/dim]")
+        console.print(
+            f"[dim]{left_out:,} short windows at the ends of texts were left out (--short pad keeps them)[/dim]"
+        )
     if counts["unreadable_records_left_out"]:
         console.print(f"[dim]{counts['unreadable_records_left_out']:,} unusable records were left out[/dim]")
     part = manifest["part"]
     if part is not None:
         console.print(
-            f"This is part {part['number']} of {part['of']}, {counts['windows']:,} of {part['windows_in_all']:,} windows; "
+            f"Part {part['number']} of {part['of']}, {counts['windows']:,} of {part['windows_in_all']:,} windows; "
             "headscope merge adds all parts up."
         )
         return

@@ -45,13 +45,13 @@ SEQUENTIAL = LinearSegmentedColormap.from_list(
 DIVERGING = "RdBu_r"
 
 HEAD_COLOURS = (
-    "#332288", "#88ccee", "#117733", "#ddaa33", "#cc6677", "#44aa99",
-    "#882255", "#5577bb", "#999933", "#ee8866", "#aa4499", "#555555",
+    "#8769ff", "#780f00", "#96e1e1", "#004b87", "#f0d200", "#789669",
+    "#3c00a5", "#b4e187", "#3c8796", "#b47800", "#b4a5ff", "#691e3c",
 )  # fmt: skip
-"""Chosen so that neighbours differ for colour-blind readers too; past twelve heads they begin again."""
+"""As far apart as twelve colours can be for readers with any kind of colour vision; after that they begin again."""
 
-TOKEN_COLOURS = ("#f6c54f", "#9bd0f5", "#b5de8a", "#f4a6a0", "#c9b3e6", "#7fd1c4", "#e0b98a", "#f7b6d9")
-"""Light enough for black text on them."""
+TOKEN_COLOURS = ("#f0a51e", "#87b4ff", "#c3ff78", "#d2b4a5", "#4bc3d2", "#f0f0b4", "#87c369", "#96fff0")
+"""Chosen likewise, and light enough for black text on them."""
 
 _FALLBACK_FONTS = (
     "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Hiragino Sans", "PingFang SC",

@@ -79,7 +79,9 @@ Column = Ratio | Total
 class Measure(Protocol):
     """A module of this package."""
 
-    STATES: Mapping[str, State]
+    @property
+    def STATES(self) -> Mapping[str, State]:
+        """Name -> what it keeps."""
 
     def update(self, states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
         """Add what was seen of one batch."""
@@ -120,4 +122,6 @@ def share_states(name: str, chance: bool = False) -> dict[str, State]:
 
 def _divided(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     """part / whole in float64, NaN where there is nothing to divide by."""
-    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0, dtype=np.float64)
+    quotient: NDArray[np.float64] = np.full(part.shape, np.nan)
+    np.divide(part, whole, out=quotient, where=whole != 0, dtype=np.float64)
+    return quotient
