@@ -51,10 +51,10 @@ def forked(action: Callable[[], None]) -> int:
 
 
 def finish(model: Model, out: Path, windows: int) -> None:
-    """Run the same study again, unless the killed one had got to its end."""
-    if not (out / "study.json").exists():
-        _, status = os.waitpid(forked(lambda: study(model, out, windows)), 0)
-        assert status == 0, f"the study in {out} did not go on (status {status})"
+    """Run the same study again. It goes on, or says that the killed one had got to its end."""
+    ended = (out / "study.json").exists()
+    _, status = os.waitpid(forked(lambda: study(model, out, windows)), 0)
+    assert os.waitstatus_to_exitcode(status) == (3 if ended else 0), f"the study in {out} did not go on ({status})"
 
 
 def digests(out: Path) -> dict[str, str]:
@@ -101,7 +101,7 @@ def at_steps(model: Model, root: Path, stride: int) -> tuple[int, int]:
             break
         assert os.WIFSIGNALED(status), f"the study failed (status {status}) instead of being killed at step {step}"
         finish(model, out, windows)
-        same += digests(out) == expected and not list(out.glob("**/*.part"))
+        same += digests(out) == expected and not list(out.glob("**/*.part")) and not (out / "unfinished").exists()
         rounds += 1
         shutil.rmtree(out)
     print(f"a study of {windows} windows touches the disk {step - stride + 1} to {step} times")

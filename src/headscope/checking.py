@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -130,9 +132,7 @@ def _totals(study: Study) -> Iterator[str]:
 def _table(study: Study, name: str) -> Iterator[str]:
     with np.errstate(invalid="ignore"):
         expected = TABLES[name](study.arrays, study.manifest["layers"])
-    stored = getattr(study, name)
-    written = _read_csv(study, f"{name}.csv")
-    for kind, table in (("parquet", stored), ("csv", written)):
+    for kind, table in (("parquet", getattr(study, name)), ("csv", _read_csv(study.folder / f"{name}.csv"))):
         if list(table.columns) != list(expected.columns) or len(table) != len(expected):
             yield f"{name}.{kind} has other rows or columns"
             continue
@@ -141,11 +141,13 @@ def _table(study: Study, name: str) -> Iterator[str]:
                 yield f"{column} in {name}.{kind} does not follow from the arrays"
 
 
-def _read_csv(study: Study, name: str) -> pd.DataFrame:
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Every number as the float64 that was written; pandas rounds otherwise in some versions."""
     try:
-        return pd.read_csv(study.folder / name, float_precision="round_trip")
-    except (OSError, ValueError) as problem:
-        raise HeadscopeError(f"{name} can't be read ({type(problem).__name__})") from None
+        heading, *rows = csv.reader(path.read_text("utf-8").splitlines())
+        return pd.DataFrame([[float(cell or "nan") for cell in row] for row in rows], columns=heading)
+    except (OSError, ValueError, csv.Error) as problem:
+        raise HeadscopeError(f"{path.name} can't be read ({type(problem).__name__})") from None
 
 
 def _example(study: Study) -> Iterator[str]:
