@@ -15,6 +15,12 @@ from headscope.errors import HeadscopeError
 ALIGNMENT = 64
 """Bytes. Matrix products may round differently where a tensor begins at another place in a cache line."""
 
+RECORDING = "transformers.utils.output_capturing"
+"""A network that was once asked for its attentions or hidden states keeps hooks of this module, which can't be pickled.
+
+They note what passes and change nothing, so the other processes do without them.
+"""
+
 
 @dataclass(frozen=True)
 class Packed:
@@ -65,6 +71,8 @@ class _Packer(pickle.Pickler):
         self._places: dict[int, tuple[Any, ...]] = {}
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
+        if getattr(obj, "__module__", None) == RECORDING and not isinstance(obj, type):
+            return (None,)
         if type(obj) not in (Tensor, nn.Parameter) or obj.layout is not torch.strided or not obj.numel():
             return None
         if id(obj) not in self._places:
@@ -81,7 +89,9 @@ class _Unpacker(pickle.Unpickler):
         self._weights = packed.weights
         self._made: dict[int, Tensor] = {}
 
-    def persistent_load(self, pid: tuple[int, tuple[int, ...], str, bool]) -> Tensor:
+    def persistent_load(self, pid: tuple[Any, ...]) -> Any:
+        if pid == (None,):
+            return _no_hook
         begin, shape, name, is_parameter = pid
         if begin not in self._made:
             dtype: torch.dtype = getattr(torch, name)
@@ -89,6 +99,10 @@ class _Unpacker(pickle.Unpickler):
             tensor = self._weights[begin:end].view(dtype).view(shape)
             self._made[begin] = nn.Parameter(tensor, requires_grad=False) if is_parameter else tensor
         return self._made[begin]
+
+
+def _no_hook(*_: Any) -> None:
+    """Stands in for a hook that only takes notes."""
 
 
 def _bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:
