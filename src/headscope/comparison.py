@@ -238,7 +238,8 @@ def _matches_in_words(comparison: Comparison) -> list[str]:
     told = []
     for (one, other), found in comparison.matches.groupby(["model", "other_model"], sort=False):
         told.append(
-            f"{len(found)} heads of {one} and {other} are each other's nearest; their profiles differ by "
+            f"{len(found)} {'pair' if len(found) == 1 else 'pairs'} of heads of {one} and {other} are each other's "
+            f"nearest; their profiles differ by "
             f"{found['difference'].mean():.2f} on average, where shuffled heads give {found['chance'].iloc[0]:.2f}."
         )
     return told

@@ -13,7 +13,7 @@ EXAMPLES = """[bold]Examples[/bold]\n
 headscope compare minilm-study mpnet-study\n
 headscope compare wiki-bert wiki-gpt2 wiki-random --out models.html"""
 
-COLOURS = {"holds": "green", "does not hold": "red", "can't be said": "dim"}
+SHOWN = {"holds": "[green]yes[/]", "does not hold": "[red]no[/]", "can't be said": "[dim]?[/]"}
 
 
 def command(
@@ -40,12 +40,11 @@ def command(
     comparison = compare(folders)
     comparison.save(out)
     console = Console(highlight=False)
-    table = Table(title="The paper's claims", box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title="The paper's claims: does each hold?", box=box.SIMPLE_HEAD, title_justify="left")
     for name in ("claim", *comparison.models):
         table.add_column(escape(name))
     for _, row in comparison.claims.iterrows():
-        verdicts = [str(row[name]) for name in comparison.models]
-        table.add_row(str(row["claim"]), *(f"[{COLOURS[verdict]}]{verdict}[/]" for verdict in verdicts))
+        table.add_row(str(row["claim"]), *(SHOWN[str(row[name])] for name in comparison.models))
     console.print(table)
     for sentence in comparison.sentences:
         console.print(f"  • {escape(sentence)}", soft_wrap=True)
