@@ -6,6 +6,7 @@ Nothing in a manifest is ever used as a path: the files of a study have fixed na
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ FORMAT = 1
 """Raised when a folder written by this version can't be read by an older one."""
 
 _LARGEST = 1_000_000
-_COUNTS = (
+COUNTS = (
     "texts",
     "texts_without_window",
     "windows",
@@ -37,7 +38,7 @@ _SHAPE: dict[str, Any] = {
     "texts": dict.fromkeys(("name", "sha256", "windows_sha256"), str),
     "options": dict,
     "layers": list,
-    "counts": dict.fromkeys(_COUNTS, int),
+    "counts": dict.fromkeys(COUNTS, int),
     "part": (dict, type(None)),
     "example": (dict, type(None)),
     "run": {"device": str},
@@ -68,8 +69,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     wrong = "format" if version != FORMAT else _wrong(manifest)
     if wrong:
         raise HeadscopeError(f"{path} is damaged: its field {wrong} is missing or not what it must be.")
-    checked: dict[str, Any] = manifest
-    return checked
+    # A study of an older version has the defaults of options that came later.
+    return {**manifest, "options": Options.read(manifest["options"]).as_dict()}
 
 
 def _wrong(manifest: dict[str, Any]) -> str | None:
@@ -84,17 +85,18 @@ def _wrong(manifest: dict[str, Any]) -> str | None:
         return "layers"
     if layers != sorted(set(layers)):
         return "layers"
-    if min(manifest["counts"].values()) < 0:
+    hashes = [model["weights_sha256"], manifest["texts"]["sha256"], manifest["texts"]["windows_sha256"]]
+    if not all(re.fullmatch("[0-9a-f]{64}", value) for value in hashes):
+        return "sha256"
+    if any(manifest["counts"][name] < 0 for name in COUNTS):
         return "counts"
     if part is not None and (_misfit(part, {"number": int, "of": int}) or not 1 <= part["number"] <= part["of"]):
         return "part"
     try:
         options = Options.read(manifest["options"])
-        if options.length > _LARGEST or options.layers not in (None, tuple(layers)):
-            return "options"
     except (HeadscopeError, TypeError):
         return "options"
-    return None
+    return "options" if options.length > _LARGEST or options.layers not in (None, tuple(layers)) else None
 
 
 def _misfit(value: Any, shape: Any, name: str = "") -> str | None:

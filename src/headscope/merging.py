@@ -10,6 +10,7 @@ from typing import Any
 
 from headscope import checkpoints, results
 from headscope.errors import HeadscopeError
+from headscope.manifest import COUNTS
 from headscope.options import Options
 from headscope.results import ARRAYS, EXAMPLE, REST, ArrayFile, Study
 from headscope.specs import Specs, state_specs
@@ -145,6 +146,7 @@ def _manifest(studies: list[Study]) -> dict[str, Any]:
     counts = {
         name: sum(manifest["counts"][name] for manifest in manifests) if name == "windows" or not parts else count
         for name, count in first["counts"].items()
+        if name in COUNTS
     }
     options = dict(first["options"])
     if len({manifest["options"]["max_windows"] for manifest in manifests}) > 1:

@@ -151,9 +151,10 @@ class File(Source):
         try:
             table = pyarrow.parquet.ParquetFile(plain)
             columns = table.schema_arrow.names
-            if self._field not in columns:
+            if columns.count(self._field) != 1:
+                how_many = "several columns" if self._field in columns else "no column"
                 yield Bad(
-                    f"{name} has no column {self._field!r}, only {', '.join(columns[:8])}; "
+                    f"{name} has {how_many} {self._field!r}, only {', '.join(columns[:8])}; "
                     "name the right one with --field."
                 )
                 return
@@ -164,12 +165,14 @@ class File(Source):
             row = 0
             for batch in table.iter_batches(batch_size=64, columns=[self._field]):
                 for value in batch.column(0).to_pylist():
-                    if value is not None and value.strip():
+                    if value is not None and len(value) > LONGEST_TEXT:
+                        yield Bad(f"{name}, row {row} is longer than {LONGEST_TEXT >> 20} MB; cut it.")
+                    elif value is not None and value.strip():
                         yield _checked(f"{name}, row {row}", value)
                     row += 1
                 self.position = int((self.size or 0) * row / table.metadata.num_rows)
         except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as problem:
-            reason = str(problem).strip().splitlines()[0]
+            reason = str(problem).partition("\n")[0]
             yield Bad(f"{name} is not a readable Parquet file ({reason}).")
 
 
@@ -359,5 +362,5 @@ def _unpacked(name: str, plain: BinaryIO) -> BinaryIO | Bad:
     most = 4 * LONGEST_TEXT
     content = plain.read(most + 1)
     if len(content) > most:
-        return Bad(f"{name} unpacks to more than {most >> 30} GB; unpack it to a file first.")
+        return Bad(f"{name} unpacks to more than {most >> 20} MB; unpack it to a file first.")
     return io.BytesIO(content)
