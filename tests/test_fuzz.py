@@ -266,7 +266,7 @@ def test_any_damage_to_a_study_folder(sound: Path, other: Path, tmp_path_factory
         if chance.random() < 0.1:
             path.unlink()
         elif chance.random() < 0.1:
-            path.write_bytes((folder / chance.choice(["heads.csv", "example.safetensors"])).read_bytes())
+            path.write_bytes((sound / chance.choice(["heads.csv", "example.safetensors"])).read_bytes())
         else:
             path.write_bytes(spoiled(path.read_bytes(), chance))
     used(folder, other)
