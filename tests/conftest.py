@@ -66,3 +66,9 @@ def gte_small() -> Model:
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of 16 windows, so that a small study has several."""
     monkeypatch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+
+
+@pytest.fixture
+def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many small studies in a row: waiting for the disk would take longer than measuring."""
+    monkeypatch.setattr("headscope.storage.os.fsync", lambda handle: None)

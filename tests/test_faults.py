@@ -24,8 +24,8 @@ from headscope.errors import HeadscopeError
 from headscope.models import Model
 from headscope.shards import Shard, ShardRunner
 
-KILLS = os.environ.get("HEADSCOPE_KILLS", "3")
-STRIDE = os.environ.get("HEADSCOPE_STRIDE", "13")
+KILLS = os.environ.get("HEADSCOPE_KILLS", "2")
+STRIDE = os.environ.get("HEADSCOPE_STRIDE", "19")
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 

@@ -18,7 +18,7 @@ from headscope.errors import HeadscopeError
 from headscope.models import Model
 from headscope.results import Study
 
-pytestmark = pytest.mark.usefixtures("small_shards")
+pytestmark = pytest.mark.usefixtures("small_shards", "unsynced")
 
 
 @pytest.fixture(scope="module")

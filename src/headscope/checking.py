@@ -145,7 +145,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
     """Every number as the float64 that was written; pandas rounds otherwise in some versions."""
     try:
         heading, *rows = csv.reader(path.read_text("utf-8").splitlines())
-        return pd.DataFrame([[float(cell or "nan") for cell in row] for row in rows], columns=heading)
+        columns = zip(heading, zip(*rows, strict=True), strict=True)
+        return pd.DataFrame({name: [float(cell or "nan") for cell in cells] for name, cells in columns})
     except (OSError, ValueError, csv.Error) as problem:
         raise HeadscopeError(f"{path.name} can't be read ({type(problem).__name__})") from None
 
