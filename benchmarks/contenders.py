@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from headscope import observation
+from headscope.lanes import Turns
 from headscope.models import Model
 from headscope.options import Options
 from headscope.tally import Tally
@@ -38,10 +39,11 @@ def bare(model: Model) -> Contender:
 
 def _measured_by(capture: Any, options: Options) -> Contender:
     def run(windows: Batch, size: int) -> dict[str, Any]:
-        tally = Tally(capture, tuple(range(capture.layers)), options, torch.device("cpu"))
+        tally = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
         tally._observe = observation.observe
-        for begin in range(0, len(windows), size):
-            tally.add(windows[begin : begin + size])
+        turns = Turns(capture.layers + 1)
+        for number, begin in enumerate(range(0, len(windows), size)):
+            tally._take(capture, turns, number, windows[begin : begin + size], None)
         return tally.arrays()
 
     return run

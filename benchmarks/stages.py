@@ -63,6 +63,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
         manifest = {**small.manifest, "example": None}
         total = Sum(measured.arrays())
+        total.unpack()
         (Path(folder) / "large").mkdir()
         clock.time("write", lambda: results.write(Path(folder) / "large", manifest, total))
     per_window = {"read": cut.windows, "tokenise": cut.windows, "write": 1000}

@@ -26,6 +26,11 @@ def small_study(model: Model, out: Path, *, max_windows: int = 160, threads: int
     return headscope.study(model, out=out, max_windows=max_windows, threads=threads, **asked)
 
 
+def added(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """States of several parts; adding is what merging means for every state."""
+    return {name: sum(part[name] for part in parts[1:]) + parts[0][name] for name in parts[0]}
+
+
 def digests(folder: Path) -> dict[str, str]:
     """Of all results but the manifest, which tells times and workers."""
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in RESULTS}

@@ -232,8 +232,13 @@ def test_another_model_does_not_go_on_with_a_study(tiny: Model, minilm: Model, t
     stopped(tiny, tmp_path / "s")
     with pytest.raises(HeadscopeError, match=r"differs in model \('BertModel \w+' there, 'BertModel \w+' now\)"):
         small_study(minilm, tmp_path / "s")
-    with pytest.raises(HeadscopeError, match=r"differs in threads \(1 there, 2 now\)"):
-        small_study(tiny, tmp_path / "s", threads=2)
+    with pytest.raises(HeadscopeError, match=r"differs in length \(32 there, 48 now\)"):
+        small_study(tiny, tmp_path / "s", length=48)
+
+
+def test_another_number_of_threads_goes_on_with_a_study(tiny: Model, tmp_path: Path, whole: dict[str, str]) -> None:
+    stopped(tiny, tmp_path / "s")
+    assert digests(small_study(tiny, tmp_path / "s", threads=2).folder) == whole
 
 
 def test_overwrite_starts_anew(tiny: Model, tmp_path: Path, whole: dict[str, str]) -> None:

@@ -8,14 +8,17 @@ import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import added
 from torch import Tensor
 
 from headscope import kernels, observation
 from headscope.capture import Receive
 from headscope.errors import HeadscopeError
+from headscope.lanes import Lanes
 from headscope.options import Options
 from headscope.tables import derived_arrays, heads_table, layers_table
-from headscope.tally import Tally, merge
+from headscope.tally import Tally
+from headscope.triangles import whole
 from headscope.windows import KINDS, Batch
 
 OBSERVERS = [observation.observe, kernels.observe]
@@ -28,6 +31,9 @@ class Played:
     def __init__(self, examples: list[reference.Example]) -> None:
         self.layers, self.heads = examples[0].attention.shape[:2]
         self._examples = {tuple(example.ids): example for example in examples}
+
+    def twin(self) -> Played:
+        return self
 
     def run(self, ids: Tensor, mask: Tensor, receive: Receive, last: int | None = None) -> None:
         windows = [self._examples[tuple(row.tolist())] for row in ids]
@@ -49,14 +55,14 @@ def batch_of(examples: list[reference.Example]) -> Batch:
     )
 
 
-def states_of(examples: list[reference.Example], options: Options, observe, batch_size: int = 3):
+def states_of(examples: list[reference.Example], options: Options, observe, batch_size: int = 3, lanes: int = 2):
     """The states of all measures over the examples."""
     played = Played(examples)
-    tally = Tally(played, tuple(range(played.layers)), options, CPU)
+    tally = Tally(played.heads, tuple(range(played.layers)), options, CPU)
     tally._observe = observe
-    for begin in range(0, len(examples), batch_size):
-        tally.add(batch_of(examples[begin : begin + batch_size]))
-    return tally.arrays()
+    batches = ((batch_of(examples[n : n + batch_size]), None) for n in range(0, len(examples), batch_size))
+    tally.add(Lanes(played, CPU, lanes), batches, lambda count: None)
+    return whole(tally.arrays())
 
 
 @st.composite
@@ -135,7 +141,7 @@ def test_merging_parts_equals_the_whole_whatever_the_batches(observe, examples, 
     options = Options(length=len(examples[0].ids))
     whole = states_of(examples, options, observe)
     parts = [part for part in (examples[:cut], examples[cut:]) if part]
-    merged = merge([states_of(part, options, observe, batch_size=size) for part in parts])
+    merged = added([states_of(part, options, observe, batch_size=size) for part in parts])
     for name, expected in whole.items():
         np.testing.assert_allclose(merged[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs import digests, small_study
+from runs import added, digests, small_study
 from typer.testing import CliRunner
 
 import headscope
-from headscope import tally
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
 from headscope.models import Model
@@ -84,7 +83,7 @@ def test_studies_of_different_texts_add_up(tiny: Model, tmp_path: Path, sample: 
     one = small_study(tiny, tmp_path / "1", max_windows=None, texts=sample[:2])
     two = small_study(tiny, tmp_path / "2", max_windows=20, texts=sample[2:4], batch_size=4)
     merged = headscope.merge([one.folder, two.folder], out=tmp_path / "m")
-    expected = tally.merge([dict(one.arrays), dict(two.arrays)])
+    expected = added([dict(one.arrays), dict(two.arrays)])
     for name, array in merged.arrays.items():
         np.testing.assert_array_equal(array, expected[name])
     assert merged.windows == one.windows + two.windows

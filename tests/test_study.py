@@ -10,15 +10,18 @@ import pandas as pd
 import pytest
 import reference
 import torch
+from runs import added
 
 import headscope
 from headscope import tally
 from headscope.errors import HeadscopeError
+from headscope.lanes import Lanes
 from headscope.options import Options
 from headscope.shards import Shard, ShardRunner
 from headscope.similarity import context_similarity
 from headscope.tables import derived_arrays, heads_table
 from headscope.texts import Text
+from headscope.triangles import whole
 from headscope.windows import Counts, Cutter, cut_all, stack
 
 COLUMNS = [
@@ -56,7 +59,7 @@ def windows_of(model, texts: list[str], options: Options):
 
 
 def states_of(model, windows, options: Options):
-    return ShardRunner(model, options).run(Shard(0, stack(windows)), lambda count: None)
+    return whole(ShardRunner(model, options).run(Shard(0, stack(windows)), lambda count: None))
 
 
 def examples_of(model, windows) -> list[reference.Example]:
@@ -160,7 +163,7 @@ def test_the_study_of_two_halves_merged_is_the_study_of_the_whole(minilm, sample
     options = Options(length=48, max_windows=12, batch_size=4)
     windows = windows_of(minilm, sample, options)
     whole = states_of(minilm, windows, options)
-    halves = tally.merge([states_of(minilm, half, options) for half in (windows[:4], windows[4:])])
+    halves = added([states_of(minilm, half, options) for half in (windows[:4], windows[4:])])
     for name, expected in whole.items():
         if expected.dtype == np.int64:
             np.testing.assert_array_equal(halves[name], expected, err_msg=name)
@@ -193,9 +196,11 @@ def planted(minilm, text: str):
     length = len(minilm.tokenizer(text)["input_ids"])
     options = Options(length=length)
     (window,) = windows_of(minilm, [text], options)
-    measured = tally.Tally(Planted(window), (0,), options, torch.device("cpu"))
-    measured.add(stack([window]))
-    return heads_table(measured.arrays(), [0]), measured.arrays(), window
+    cpu = torch.device("cpu")
+    measured = tally.Tally(2, (0,), options, cpu)
+    measured.add(Lanes(Planted(window), cpu, 1), [(stack([window]), None)], lambda count: None)
+    arrays = whole(measured.arrays())
+    return heads_table(arrays, [0]), arrays, window
 
 
 def test_a_word_planted_in_three_sentences_gives_the_values_counted_by_hand(minilm):

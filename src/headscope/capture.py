@@ -8,6 +8,7 @@ An encoder-decoder has three stacks of layers, of which one is captured: `encode
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -142,6 +143,13 @@ class Capture:
         inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values.
         """
         self._pass(self.arguments(inputs, mask), Recorder(receive, self._layer_of, last))
+
+    def twin(self) -> Capture:
+        """The same weights in modules of their own, so that another thread can run a batch at the same time."""
+        twin = copy.copy(self)
+        tensors = (*self._network.parameters(), *self._network.buffers())
+        twin._network = copy.deepcopy(self._network, {id(tensor): tensor for tensor in tensors})
+        return twin
 
     def arguments(self, inputs: Tensor, mask: Tensor | None) -> dict[str, Any]:
         """What the network is called with."""

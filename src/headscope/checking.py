@@ -16,7 +16,7 @@ from headscope.results import ARRAYS, EXAMPLE, REST, Study
 from headscope.specs import array_specs
 from headscope.storage import file_checksum
 from headscope.tables import derived_arrays, heads_table, layers_table
-from headscope.tally import SYMMETRIC
+from headscope.triangles import SYMMETRIC
 
 TABLES = {"heads": heads_table, "layers": layers_table}
 

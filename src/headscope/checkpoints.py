@@ -110,7 +110,9 @@ class Checkpoints:
                 f"The texts make {count} shards, but {self._folder} holds others from a longer run of texts; "
                 "give the same texts, another --out, or --overwrite."
             )
-        return self._sum.settled() if self._sum is not None else None
+        if self._sum is not None:
+            self._sum.settle()
+        return self._sum
 
     def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
         self._singles[index] = self._write("shard", index, [fingerprint], batch_size, arrays)

@@ -1,18 +1,12 @@
-"""`observe` for the CPU: two passes over each A and two over the upper triangle of each C, heads shared by threads.
+"""`observe` for the CPU: two passes over each A and two over the upper triangle of each C, in one thread.
 
 The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
 is touched. Loops run over whole rows from 0, and sums are kept per column: the compiler turns such loops into vector
 instructions without changing the order of any sum.
-The threads are plain ones that sleep when idle. Those of a second OpenMP pool beside torch's would go on spinning, and
-take the cores from the model's next product.
 The definitions are those of `similarity`; the tests hold both to the same reference.
 """
 
 from __future__ import annotations
-
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise
 
 import numba
 import numpy as np
@@ -38,7 +32,7 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
     similarity = torch.empty(attention.shape)
     for window, inner in zip(output, similarity, strict=True):
         torch.bmm(window, window.mT, out=inner)
-    arguments = (
+    _observe(
         attention.float().contiguous().numpy(),
         similarity.numpy(),
         tokens.size.numpy(),
@@ -64,28 +58,16 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
         seen.attention_to.numpy(),
         seen.lines.numpy(),
     )
-    heads = attention.shape[1]
-    threads = min(torch.get_num_threads(), heads)
-    bounds = [heads * n // threads for n in range(threads + 1)]
-    elsewhere = [_pool(threads - 1).submit(_observe, first, last, *arguments) for first, last in pairwise(bounds[1:])]
-    _observe(bounds[0], bounds[1], *arguments)
-    for share in elsewhere:
-        share.result()
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="headscope")
 
 
 @compiled
 def _observe(
-    first, last, attention, similarity, size, part, kind, ids, flags, threshold, line_threshold,
+    attention, similarity, size, part, kind, ids, flags, threshold, line_threshold,
     attention_sum, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,
     peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
 ):  # fmt: skip
-    windows, _, length, _ = attention.shape
-    for h in range(first, last):
+    windows, heads, length, _ = attention.shape
+    for h in range(heads):
         received = np.empty(length, np.float64)
         keep = np.empty(length, np.float32)
         block_end = np.empty((windows, length), np.int64)

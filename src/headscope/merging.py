@@ -131,7 +131,8 @@ def _total(studies: list[Study]) -> Sum:
         else:
             total.add(states, rest)
     assert total is not None
-    return total.settled()
+    total.settle()
+    return total
 
 
 def _taken(file: ArrayFile, specs: Specs) -> Arrays:

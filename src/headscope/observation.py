@@ -76,7 +76,7 @@ class Tokens:
 class Sums:
     """Of one layer, added to where they arise. (H, S, S), and (H, 200) for the spectrum.
 
-    `similarity_sum` and `high_count` are symmetric: only i < j is kept here, `Tally.arrays` fills in the other half.
+    `similarity_sum` and `high_count` are symmetric: only i < j is added to.
     """
 
     attention_sum: Tensor

@@ -23,7 +23,7 @@ from headscope import shards as cutting
 from headscope.capture import Capture
 from headscope.checkpoints import Checkpoints
 from headscope.engines import Place
-from headscope.engines.base import Engine, threads_set
+from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
 from headscope.looking import look
 from headscope.manifest import FORMAT, MANIFEST
@@ -31,7 +31,7 @@ from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import Part, Shard, chosen_layers, cut_shards
-from headscope.specs import state_specs
+from headscope.specs import packed_specs
 from headscope.sums import Sum
 from headscope.texts import Text, Texts, as_texts
 from headscope.windows import Counts, Cutter, Window, cut_all
@@ -124,21 +124,22 @@ class _Run:
         if overwrite:
             (self._folder / MANIFEST).unlink(missing_ok=True)
             checkpoints.clear(self._folder)
-        specs = state_specs(len(self._layers), self._capture.heads, self._options.length)
+        specs = packed_specs(len(self._layers), self._capture.heads, self._options.length)
         with (
             closing(self._place.build(self._model, self._options, self._capture)) as engine,
             closing(Checkpoints(self._folder, specs)) as kept,
-            threads_set(engine.threads),
         ):
             kept.begin(self._identity(engine))
             self._measure(engine, kept)
-            total = kept.total(len(self._fingerprints))
             if not self._counts.windows:
                 raise HeadscopeError(self._why_no_window())
+            example = self._keep_example()
+            total = kept.total(len(self._fingerprints))
             if total is None:
                 total = Sum({name: np.zeros(shape, dtype) for name, (dtype, shape) in specs.items()})
+            total.unpack()
             manifest = self._manifest(engine, kept.batch_size or self._options.batch_size)
-            manifest["example"] = self._keep_example()
+            manifest["example"] = example
             manifest["seconds"] = round(time.perf_counter() - began, 3)
             finished = results.write(self._folder, manifest, total)
         checkpoints.clear(self._folder)
@@ -162,7 +163,7 @@ class _Run:
                 for done in measured:
                     index = done.shard.index
                     kept.add(index, self._fingerprints[index], done.arrays, done.batch_size)
-            kept.flush()
+                    del done  # its arrays are large, and the next shard takes a while
         changed = self._texts.changed()
         if changed:
             raise HeadscopeError(
@@ -254,7 +255,6 @@ class _Run:
             "model": f"{model.architecture} {model.weights_hash[:16]}",
             "dtype": model.dtype,
             "device": engine.device,
-            "threads": engine.threads,
             "shard": f"{self._part.number}/{self._part.of}",
             "windows_per_shard": cutting.WINDOWS_PER_SHARD,
             **self._options.as_dict(),

@@ -8,19 +8,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
+from headscope.lanes import Lanes
 from headscope.models import Model
 from headscope.options import Options
+from headscope.storage import Arrays
 from headscope.tally import Tally
 from headscope.windows import Batch, Window, stack
 
-WINDOWS_PER_SHARD = 1024
+WINDOWS_PER_SHARD = 256
 """Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""
 
 Tick = Callable[[int], None]
@@ -49,7 +49,7 @@ class Shard:
 class Part:
     """Part `number` (from 1) of `of`: every of-th shard of the whole. The whole is part 1 of 1.
 
-    >>> [Part.parse("2/3").holds(window) for window in (0, 1024, 2048, 3072, 4096)]
+    >>> [Part.parse("2/3").holds(window) for window in (0, 256, 512, 768, 1024)]
     [False, True, False, False, True]
     """
 
@@ -97,16 +97,28 @@ class ShardRunner:
     `batch_size` begins as asked for and is halved when a batch does not fit into memory; `say` is told.
     """
 
-    def __init__(self, model: Model, options: Options, capture: Capture | None = None, say: Say | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        options: Options,
+        threads: int = 1,
+        capture: Capture | None = None,
+        say: Say | None = None,
+    ) -> None:
+        capture = capture or Capture(model.network, options.stack)
         self._device = model.device
-        self._capture = capture or Capture(model.network, options.stack)
+        self._lanes = Lanes(capture, model.device, threads)
+        self._heads = capture.heads
         self._options = options
-        self._layers = chosen_layers(self._capture, options)
+        self._layers = chosen_layers(capture, options)
         self._say = say
         self.batch_size = options.batch_size
 
-    def run(self, shard: Shard, tick: Tick) -> dict[str, NDArray[Any]]:
-        """The states of one shard. If a batch is too large for the memory, the shard is begun anew with half of it."""
+    def run(self, shard: Shard, tick: Tick) -> Arrays:
+        """The states of one shard, as `Tally.arrays` gives them.
+
+        If a batch is too large for the memory, the shard is begun anew with half of it.
+        """
         while True:
             done = 0
 
@@ -124,12 +136,11 @@ class ShardRunner:
             tick(-done)
             self._halve()
 
-    def _measure(self, batch: Batch, tick: Tick) -> dict[str, NDArray[Any]]:
-        tally = Tally(self._capture, self._layers, self._options, self._device)
-        for begin in range(0, len(batch), self.batch_size):
-            piece = batch[begin : begin + self.batch_size]
-            tally.add(piece)
-            tick(len(piece))
+    def _measure(self, batch: Batch, tick: Tick) -> Arrays:
+        tally = Tally(self._heads, self._layers, self._options, self._device)
+        size = self.batch_size
+        pieces = ((batch[begin : begin + size], None) for begin in range(0, len(batch), size))
+        tally.add(self._lanes, pieces, tick)
         return tally.arrays()
 
     def _halve(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headscope.measures import MEASURES
 from headscope.measures.base import sizes
+from headscope.triangles import SYMMETRIC, pairs_of
 
 Specs = dict[str, tuple[str, tuple[int, ...]]]
 """Name -> dtype and shape."""
@@ -17,6 +18,12 @@ def state_specs(layers: int, heads: int, length: int) -> Specs:
         for measure in MEASURES
         for name, state in measure.STATES.items()
     }
+
+
+def packed_specs(layers: int, heads: int, length: int) -> Specs:
+    """Of the states as shards hold them, see `triangles`."""
+    specs = state_specs(layers, heads, length)
+    return specs | {name: (specs[name][0], (layers, heads, pairs_of(length))) for name in SYMMETRIC}
 
 
 def array_specs(layers: int, heads: int, length: int) -> Specs:

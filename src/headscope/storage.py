@@ -1,9 +1,11 @@
-"""Files that are either whole or not there, and arrays written to them without a copy in memory."""
+"""Large arrays, in memory that is given back, and files that are either whole or not there."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import mmap
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,6 +23,18 @@ Pieces = Iterable[bytes | memoryview]
 KINDS = {"F64": "float64", "I64": "int64"}
 """The types of arrays in a study, by their names in a safetensors file."""
 _CODES = {name: code for code, name in KINDS.items()}
+
+
+_LARGE = 2**20
+
+
+def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Zeros. Large ones lie in pages of their own, which cost nothing until they are written to and go back to the
+    system when they are freed; the usual allocator keeps what it once had."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _LARGE:
+        return np.zeros(shape, dtype)
+    return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
 
 
 def safetensors_pieces(

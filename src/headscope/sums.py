@@ -12,18 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.storage import Arrays
+from headscope.storage import Arrays, zeros
+from headscope.triangles import SYMMETRIC, unpack
 
 Part = Mapping[str, NDArray[Any]]
 
 
 class Sum:
-    """Arrays added up; `whole` are the values, `rest` what rounding has cut off those of them that are floats."""
+    """Arrays added up; `whole` are the values, `rest` what rounding has cut off those of them that are floats.
+
+    The arrays that a sum begins with become its own where they can be written to: they are large.
+    """
 
     def __init__(self, whole: Part, rest: Part | None = None) -> None:
-        self.whole: Arrays = {name: np.array(array, order="C") for name, array in whole.items()}
+        self.whole: Arrays = {name: _own(array) for name, array in whole.items()}
         self.rest: Arrays = {
-            name: np.array(rest[name], order="C") if rest is not None else np.zeros(array.shape)
+            name: _own(rest[name]) if rest is not None else zeros(array.shape, "float64")
             for name, array in self.whole.items()
             if array.dtype.kind == "f"
         }
@@ -33,21 +37,32 @@ class Sum:
             if name not in self.rest:
                 np.add(whole, part[name], out=whole)
                 continue
-            # Row by row: the temporaries of one row stay in the cache.
-            added, kept = (_rows(array) for array in (part[name], self.rest[name]))
-            for index, row in enumerate(_rows(whole)):
-                value, cut_off = two_sum(row, added[index])
-                kept[index] += cut_off
-                row[:] = value
+            _add_rows(whole, part[name], self.rest[name])
             if rest is not None:
                 self.rest[name] += rest[name]
 
-    def settled(self) -> Sum:
-        """The same sum with each value the float64 nearest to value + rest."""
-        settled = Sum(self.whole, self.rest)
+    def settle(self) -> None:
+        """Make each value the float64 nearest to value + rest."""
         for name, rest in self.rest.items():
-            settled.whole[name], settled.rest[name] = two_sum(self.whole[name], rest)
-        return settled
+            for value, cut_off in zip(_rows(self.whole[name]), _rows(rest), strict=True):
+                value[:], cut_off[:] = two_sum(value, cut_off)
+
+    def unpack(self) -> None:
+        """Symmetric arrays as whole matrices from now on."""
+        for arrays in (self.whole, self.rest):
+            for name in SYMMETRIC & arrays.keys():
+                arrays[name] = unpack(arrays[name])
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    return np.require(array, requirements=("C", "W", "A"))
+
+
+def _add_rows(whole: NDArray[Any], part: NDArray[Any], rest: NDArray[Any]) -> None:
+    """Row by row: the temporaries of one row stay in the cache."""
+    for value, added, cut_off in zip(_rows(whole), _rows(part), _rows(rest), strict=True):
+        value[:], more = two_sum(value, added)
+        cut_off += more
 
 
 def two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -62,5 +77,5 @@ def two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.
 
 
 def _rows(array: NDArray[Any]) -> NDArray[Any]:
-    """(..., S, S) -> (rows, S * S), as a view; smaller arrays are one row."""
-    return array.reshape(-1, array.shape[-1] * array.shape[-2]) if array.ndim > 2 else array.reshape(1, -1)
+    """(L, ...) -> (L, rest), as a view; arrays of less than three dimensions are one row."""
+    return array.reshape(len(array), -1) if array.ndim > 2 else array.reshape(1, -1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import metadata
@@ -25,6 +25,7 @@ from safetensors.numpy import save
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
 from headscope.images import Picture, read_images
+from headscope.lanes import Lanes
 from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
@@ -32,6 +33,7 @@ from headscope.shards import chosen_layers
 from headscope.storage import write_atomically
 from headscope.tables import heads_table, layers_table
 from headscope.tally import Tally
+from headscope.triangles import whole
 from headscope.windows import FIRST, SPECIAL, WORD, Batch
 
 if TYPE_CHECKING:
@@ -162,22 +164,14 @@ def study_images(
         batch_size=batch_size,
     )
     chosen = chosen_layers(capture, options)
-    tally = Tally(capture, chosen, options, model.device)
-    count = 0
+    tally = Tally(capture.heads, chosen, options, model.device)
+    lanes = Lanes(capture, model.device, torch.get_num_threads())
     with Bar(f"Measuring {model.name}", "images", progress) as bar:
-        for pixels in chain([first], batches):
-            if pixels.shape[2:] != first.shape[2:]:
-                raise HeadscopeError(
-                    f"The image processor of {model.name} makes images of different sizes, {tuple(first.shape[2:])} "
-                    f"and {tuple(pixels.shape[2:])}; give images of one size."
-                )
-            tally.add(_tokens(grid, len(pixels)), pixels)
-            count += len(pixels)
-            bar.advance(len(pixels))
-    arrays = tally.arrays()
+        tally.add(lanes, _with_tokens(model, grid, chain([first], batches)), bar.advance)
+    arrays = whole(tally.arrays())
     return ImageStudy(
         model.name,
-        count,
+        int(arrays["windows"].max()),
         grid,
         options,
         _fitting(heads_table(arrays, list(chosen)), arrays, grid, "heads"),
@@ -194,6 +188,18 @@ def _batches(model: Model, pictures: Iterator[Picture], batch_size: int) -> Iter
         except ValueError as problem:
             raise HeadscopeError(f"The image processor of {model.name} can't take these images ({problem}).") from None
         yield pixels.to(model.device, next(model.network.parameters()).dtype)
+
+
+def _with_tokens(model: Model, grid: Grid, batches: Iterable[torch.Tensor]) -> Iterator[tuple[Batch, torch.Tensor]]:
+    size = None
+    for pixels in batches:
+        size = size or pixels.shape[2:]
+        if pixels.shape[2:] != size:
+            raise HeadscopeError(
+                f"The image processor of {model.name} makes images of different sizes, {tuple(size)} "
+                f"and {tuple(pixels.shape[2:])}; give images of one size."
+            )
+        yield _tokens(grid, len(pixels)), pixels
 
 
 def _grid(model: Model, capture: Capture, pixels: torch.Tensor) -> Grid:

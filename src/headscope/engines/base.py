@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Protocol
-
-import torch
 
 from headscope.errors import HeadscopeError
 from headscope.shards import Say, Shard, Tick
@@ -27,7 +24,7 @@ class Measured:
 
 
 class Engine(Protocol):
-    """Where shards run. `threads` (of each worker) and `device` may change the last digits of a result."""
+    """Where shards run. `threads` are those of each worker; `device` may change the last digits of a result."""
 
     name: str
     workers: int
@@ -38,17 +35,6 @@ class Engine(Protocol):
         """Measure shards, in any order, holding only a few at a time. Closing the iterator ends all workers."""
 
     def close(self) -> None: ...
-
-
-@contextmanager
-def threads_set(count: int) -> Iterator[None]:
-    """Torch computes with so many threads in this process, and the CPU kernel with as many."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Losses:

@@ -13,8 +13,6 @@ from headscope.shards import Say, Shard, ShardRunner, Tick
 
 
 class Local:
-    """The caller sets the threads: it is the caller's process."""
-
     name = "local"
     workers = 1
 
@@ -27,7 +25,7 @@ class Local:
 
     def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
         align(self._model.network)
-        runner = ShardRunner(self._model, self._options, self._capture, say)
+        runner = ShardRunner(self._model, self._options, self.threads, self._capture, say)
         for shard in shards:
             yield Measured(shard, runner.run(shard, tick), runner.batch_size)
 

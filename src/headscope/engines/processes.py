@@ -17,13 +17,13 @@ import numpy as np
 import torch
 import torch.multiprocessing
 
-from headscope.engines.base import TRIES, Losses, Measured, threads_set
+from headscope.engines.base import TRIES, Losses, Measured
 from headscope.engines.weights import Packed, pack, unpack
 from headscope.errors import HeadscopeError
 from headscope.models import Model
 from headscope.options import Options
 from headscope.shards import Say, Shard, ShardRunner, Tick
-from headscope.storage import Arrays
+from headscope.storage import Arrays, zeros
 
 
 class Processes:
@@ -192,14 +192,13 @@ def _work(connection: Connection, packed: Packed, options: Options, threads: int
     """What a worker process does: shards in, states out, until nobody is there any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with threads_set(threads):
-            model = Model(unpack(packed).to(device), None, "worker")
-            runner = ShardRunner(model, options, say=lambda sentence: connection.send(("say", sentence)))
-            connection.send(("ready", None))
-            while True:
-                shard = connection.recv()
-                arrays = runner.run(shard, lambda count: connection.send(("tick", count)))
-                _send(connection, runner.batch_size, arrays)
+        model = Model(unpack(packed).to(device), None, "worker")
+        runner = ShardRunner(model, options, threads, say=lambda sentence: connection.send(("say", sentence)))
+        connection.send(("ready", None))
+        while True:
+            shard = connection.recv()
+            arrays = runner.run(shard, lambda count: connection.send(("tick", count)))
+            _send(connection, runner.batch_size, arrays)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except Exception as problem:
@@ -218,7 +217,8 @@ def _send(connection: Connection, batch_size: int, arrays: Arrays) -> None:
 def _receive(connection: Connection, heading: list[tuple[str, str, tuple[int, ...]]]) -> Arrays:
     arrays = {}
     for name, dtype, shape in heading:
-        arrays[name] = np.frombuffer(connection.recv_bytes(), dtype=dtype).reshape(shape)
+        arrays[name] = zeros(shape, dtype)
+        connection.recv_bytes_into(arrays[name].reshape(-1).view(np.uint8).data)
     return arrays
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headscope.engines.base import TRIES, Losses, Measured, threads_set
+from headscope.engines.base import TRIES, Losses, Measured
 from headscope.engines.weights import Packed, pack, unpack
 from headscope.errors import HeadscopeError
 from headscope.models import Model, shortened
@@ -200,7 +200,6 @@ class _Actor:
     def __init__(self) -> None:
         self._runner: ShardRunner | None = None
         self._said: list[str] = []
-        self._threads = 1
         self._at = (-1, 0)
 
     def prepare(
@@ -223,15 +222,13 @@ class _Actor:
             warnings.simplefilter("ignore", UserWarning)
             packed = Packed(skeleton, torch.from_numpy(weights))
         model = Model(unpack(packed).to(device), None, "worker")
-        self._threads = threads
-        self._runner = ShardRunner(model, options, say=self._said.append)
+        self._runner = ShardRunner(model, options, threads, say=self._said.append)
 
     def measure(self, shard: Shard) -> tuple[Arrays, int, list[str]]:
         assert self._runner is not None
         self._at = (shard.index, 0)
         self._said.clear()
-        with threads_set(self._threads):
-            arrays = self._runner.run(shard, self._count)
+        arrays = self._runner.run(shard, self._count)
         return arrays, self._runner.batch_size, list(self._said)
 
     def progress(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headscope.observation import Seen, Tokens
 from headscope.similarity import SHARE_BINS, VALUE_BINS, share_bin
+from headscope.storage import zeros
 from headscope.windows import KINDS
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -20,16 +21,17 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class State:
-    """An array that adds up. `shape`: one letter a dimension, see `sizes`."""
+    """An array that adds up; of a symmetric one only i < j. `shape`: one letter a dimension, see `sizes`."""
 
     shape: str
     dtype: Literal["int64", "float64"]
+    symmetric: bool = False
 
     def zeros(self, layers: int, heads: int, length: int, device: torch.device) -> Tensor:
         """To add one shard to: a map of counts is narrower there than in the end, for it is touched the most."""
         known = sizes(layers, heads, length)
         dtype = "int32" if self.shape == "LHSS" and self.dtype == "int64" else self.dtype
-        return torch.zeros(*(known[letter] for letter in self.shape), dtype=getattr(torch, dtype), device=device)
+        return torch.from_numpy(zeros(tuple(known[letter] for letter in self.shape), dtype)).to(device)
 
 
 def sizes(layers: int, heads: int, length: int) -> dict[str, int]:

@@ -7,7 +7,11 @@ from torch import Tensor
 from headscope.measures.base import Arrays, Column, Ratio, State, Total
 from headscope.observation import Seen, Tokens
 
-STATES = {"high_count": State("LHSS", "int64"), "windows": State("LH", "int64"), "tokens": State("LH", "int64")}
+STATES = {
+    "high_count": State("LHSS", "int64", symmetric=True),
+    "windows": State("LH", "int64"),
+    "tokens": State("LH", "int64"),
+}
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:

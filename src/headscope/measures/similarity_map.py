@@ -7,7 +7,7 @@ from torch import Tensor
 from headscope.measures.base import Arrays, Column, State
 from headscope.observation import Seen, Tokens
 
-STATES = {"similarity_sum": State("LHSS", "float64")}
+STATES = {"similarity_sum": State("LHSS", "float64", symmetric=True)}
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:

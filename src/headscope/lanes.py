@@ -1,0 +1,133 @@
+"""Lanes: the threads of one process, each of which takes whole batches through the model.
+
+Threads that share every matrix product wait for each other at its end, thousands of times a batch. A lane computes with
+one thread and waits only for its turn to add what it saw: batches add to the sums of a layer in their order, so the
+number of lanes changes no bit of the result. All lanes run the same weights and fill the same sums.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from headscope.capture import Capture
+
+Item = TypeVar("Item")
+
+
+class Stopped(Exception):
+    """Another lane failed, or the run was ended."""
+
+
+class Turns:
+    """Places that batches pass one at a time, in the order of their numbers."""
+
+    def __init__(self, places: int) -> None:
+        self._next = [0] * places
+        self._changed = threading.Condition()
+        self._stopped = False
+
+    @contextmanager
+    def turn(self, place: int, number: int) -> Iterator[None]:
+        """Wait until all batches before this one have passed. One that fails in here lets nobody pass after it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._next[place] == number)
+            if self._stopped:
+                raise Stopped
+        yield
+        with self._changed:
+            self._next[place] += 1
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Whoever waits, or comes from now on, is turned away."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+
+class Lanes:
+    """On a CPU as many as `threads`; another device is busy with one.
+
+    Each lane has a capture of its own, because a network that is captured can only run one batch at a time.
+    """
+
+    def __init__(self, capture: Capture, device: torch.device, threads: int) -> None:
+        count = threads if device.type == "cpu" else 1
+        self._captures = [capture, *(capture.twin() for _ in range(count - 1))]
+
+    def run(
+        self,
+        items: Iterable[Item],
+        take: Callable[[Capture, int, Item], None],
+        turns: Turns,
+        finished: Callable[[Item], None],
+    ) -> None:
+        """take(capture, number, item) for each item, in all lanes at once; `finished` is told in this thread."""
+        numbered = enumerate(items)
+        fetching = threading.Lock()
+        reports: queue.SimpleQueue[Item | BaseException | None] = queue.SimpleQueue()
+        stopped = threading.Event()
+
+        def lane(capture: Capture) -> None:
+            try:
+                torch.set_num_threads(1)
+                while not stopped.is_set():
+                    with fetching:
+                        found = next(numbered, None)
+                    if found is None:
+                        break
+                    number, item = found
+                    take(capture, number, item)
+                    reports.put(item)
+                reports.put(None)
+            except BaseException as problem:
+                turns.stop()
+                reports.put(problem)
+
+        threads = [threading.Thread(target=lane, args=(capture,), daemon=True) for capture in self._captures]
+        with _one_thread_each():
+            try:
+                for thread in threads:
+                    thread.start()
+                _listen(reports, len(threads), finished)
+            finally:
+                stopped.set()
+                turns.stop()
+                for thread in threads:
+                    if thread.ident is not None:
+                        thread.join()
+
+
+def _listen(
+    reports: queue.SimpleQueue[Item | BaseException | None], lanes: int, finished: Callable[[Item], None]
+) -> None:
+    """Until every lane has ended. What made the others stop is raised, not that they were stopped."""
+    problems: list[BaseException] = []
+    while lanes:
+        report = reports.get()
+        if report is None:
+            lanes -= 1
+        elif isinstance(report, BaseException):
+            lanes -= 1
+            problems.append(report)
+        else:
+            finished(report)
+    for problem in sorted(problems, key=lambda problem: isinstance(problem, Stopped)):
+        raise problem
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Part of torch's number of threads belongs to the process, part to each thread: set both, and restore."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
