@@ -39,6 +39,10 @@ MPNET = Path.home() / ".cache" / "headscope-dev" / "all-mpnet-base-v2"
 """Where a script beside the project puts the real all-mpnet-base-v2; its rows are left out where it is absent."""
 
 
+BATCH = 8
+"""Windows that the others run at once: the fastest size for a bare forward pass here. headscope has its own default."""
+
+
 def texts() -> Any:
     return headscope.read_texts([CORPUS]) if CORPUS.exists() else headscope.sample_texts()
 
@@ -79,7 +83,6 @@ def time_per_window(model: Model, count: int, repeats: int, others: list[str], l
     """headscope study end to end, a bare forward pass, and other contenders, over the same windows."""
     options = Options(max_windows=count, length=length)
     windows = windows_of(model, options)
-    size = options.batch_size
     plain = contenders.bare(model)
     with tempfile.TemporaryDirectory() as folder:
 
@@ -87,11 +90,11 @@ def time_per_window(model: Model, count: int, repeats: int, others: list[str], l
             out = Path(folder) / "study"
             headscope.study(model, texts(), out=out, overwrite=True, progress=False, max_windows=count, length=length)
 
-        runs: dict[str, Callable[[], Any]] = {"bare forward": lambda: plain(windows, size), "headscope study": study}
+        runs: dict[str, Callable[[], Any]] = {"bare forward": lambda: plain(windows, BATCH), "headscope study": study}
         for name in others:
             contender = getattr(contenders, name)(model, options)
-            runs[name] = lambda contender=contender: contender(windows, size)
-        plain(windows[:size], size)
+            runs[name] = lambda contender=contender: contender(windows, BATCH)
+        plain(windows[:BATCH], BATCH)
         study()
         seconds = alternate(runs, repeats)
     return {
@@ -118,7 +121,7 @@ import bench, headscope
 count, hidden = int(sys.argv[1]), int(sys.argv[2])
 model = bench.bert(hidden)
 windows = bench.windows_of(model, headscope.Options(max_windows=8))
-bench.contenders.bare(model)(windows, 8)
+bench.contenders.bare(model)(windows, bench.BATCH)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 loaded = peak()
 with tempfile.TemporaryDirectory() as folder:
@@ -206,14 +209,14 @@ def main() -> None:
     base = bert()
     others = [name for name in ("nnsight", "transformer_lens") if has(name.replace("_", "-"))]
     print("time per window", file=sys.stderr)
-    rows = [time_per_window(base, 16 if few else 512, 1 if few else 3, [])]
+    rows = [time_per_window(base, 16 if few else 192, 1 if few else 3, [])]
     if others:
-        rows.append(time_per_window(base, 16 if few else 64, 1 if few else 3, others))
+        rows.append(time_per_window(base, 16 if few else 48, 1 if few else 3, others))
     if MPNET.is_dir():
         real = headscope.load(str(MPNET))
-        rows.append(time_per_window(real, 16 if few else 512, 1 if few else 3, []))
+        rows.append(time_per_window(real, 16 if few else 192, 1 if few else 3, []))
         rows.append(time_per_window(real, 8 if few else 32, 1 if few else 3, ["plain_script"]))
-    rows.append(time_per_window(base, 8 if few else 64, 1 if few else 3, [], length=512))
+    rows.append(time_per_window(base, 8 if few else 64, 1 if few else 2, [], length=512))
     results["time"] = rows
     print("matrix-product peak", file=sys.stderr)
     peak = matrix_peak()
@@ -227,7 +230,7 @@ def main() -> None:
     results["stages_ms_per_window"] = stages(base, windows_of(base, Options(max_windows=16 if few else 64)), texts)
     print("memory", file=sys.stderr)
     results["memory"] = memory([64, 128] if few else [1000, 10000], 192)
-    results["memory_base"] = in_new_process(MEMORY, "16" if few else "256", "768")
+    results["memory_base"] = in_new_process(MEMORY, "16" if few else "1000", "768")
     print("start-up", file=sys.stderr)
     minilm = Path(headscope.models._built_in_folder("minilm"))
     results["start_up"] = start_up(MPNET if MPNET.is_dir() else minilm, 1 if few else 3)

@@ -13,6 +13,7 @@ import torch
 import headscope
 from headscope import results
 from headscope.capture import Capture
+from headscope.lanes import Lanes
 from headscope.measures import MEASURES
 from headscope.models import Model
 from headscope.observation import Seen, Sums, Tokens, observer
@@ -36,18 +37,20 @@ class Clock:
 
 
 def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, float]:
-    """Milliseconds a window of every stage, each on its own."""
+    """Milliseconds a window of every stage, each on its own; models and measures in one thread, as in a lane."""
     clock = Clock()
+    threads = torch.get_num_threads()
     options = Options(max_windows=len(windows))
     count = len(windows)
     needed = clock.time("read", lambda: _first(texts(), 200))
     cut = Counts()
     clock.time("tokenise", lambda: sum(1 for _ in cut_all(needed, Cutter(model.tokenizer, options), cut, None)))
     capture = Capture(model.network)
-    measured = Tally(capture, tuple(range(capture.layers)), options, torch.device("cpu"))
-    measured.add(windows[:8])
-    for begin in range(0, count, 8):
-        batch = windows[begin : begin + 8]
+    measured = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
+    measured.add(Lanes(capture, torch.device("cpu"), 1), [(windows[:8], None)], lambda count: None)
+    torch.set_num_threads(1)
+    for begin in range(0, count, options.batch_size):
+        batch = windows[begin : begin + options.batch_size]
         tokens = Tokens.of(batch, options.special, torch.device("cpu"))
         with torch.inference_mode():
             clock.time(
@@ -59,6 +62,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
             lambda tokens=tokens: capture.run(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
         )
         _observed(capture, tokens, options, clock)
+    torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
         manifest = {**small.manifest, "example": None}
@@ -77,7 +81,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
 def _observed(capture: Capture, tokens: Tokens, options: Options, clock: Clock) -> None:
     """The fused kernel on its own, the product Z Zᵀ on its own, and each measure's update."""
     layers = tuple(range(capture.layers))
-    fresh = Tally(capture, layers, options, torch.device("cpu"))
+    fresh = Tally(capture.heads, layers, options, torch.device("cpu"))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
     observe = observer(torch.device("cpu"))
     sums = [Sums(*(fresh.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]

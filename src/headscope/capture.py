@@ -79,12 +79,16 @@ def attention_function(
     attention_mask: Tensor | None,
     headscope_recorder: Recorder | None = None,
     **kwargs: Any,
-) -> tuple[Tensor, Tensor]:
-    """The model's own eager attention; a recorder that came along with the call is shown the result."""
+) -> tuple[Tensor, Tensor | None]:
+    """The model's own eager attention; a recorder that came along with the call is shown the result.
+
+    The weights go no further then: the model, which can do without them, would keep them through the rest of a layer.
+    """
     output, attention = _eager(module)(module, query, key, value, attention_mask, **kwargs)
-    if headscope_recorder is not None:
-        headscope_recorder.record(attention, output.transpose(1, 2))
-    return output, attention
+    if headscope_recorder is None:
+        return output, attention
+    headscope_recorder.record(attention, output.transpose(1, 2))
+    return output, None
 
 
 AttentionInterface.register(NAME, attention_function)

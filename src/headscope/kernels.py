@@ -29,12 +29,11 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen) -> None:
     """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
     output = output.float()
-    similarity = torch.empty(attention.shape)
-    for window, inner in zip(output, similarity, strict=True):
-        torch.bmm(window, window.mT, out=inner)
-    _observe(
-        attention.float().contiguous().numpy(),
+    windows, heads, length, _ = attention.shape
+    similarity = torch.empty(windows, length, length)
+    arguments = (
         similarity.numpy(),
+        attention.float().contiguous().numpy(),
         tokens.size.numpy(),
         tokens.part.numpy(),
         tokens.kind.numpy(),
@@ -58,62 +57,65 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
         seen.attention_to.numpy(),
         seen.lines.numpy(),
     )
+    for head in range(heads):
+        torch.bmm(output[:, head], output[:, head].mT, out=similarity)
+        _observe(head, *arguments)
 
 
 @compiled
 def _observe(
-    attention, similarity, size, part, kind, ids, flags, threshold, line_threshold,
+    h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
     attention_sum, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,
     peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
 ):  # fmt: skip
-    windows, heads, length, _ = attention.shape
-    for h in range(heads):
-        received = np.empty(length, np.float64)
-        keep = np.empty(length, np.float32)
-        block_end = np.empty((windows, length), np.int64)
-        for b in range(windows):
-            _attention(
-                attention[b, h], size[b], kind[b], line_threshold, received, keep, block_end[b],
-                attention_sum[h], attention_sum_without_lines[h], attention_to[b, h], lines[b, h],
+    """One head: similarity (B, S, S), everything else of all heads."""
+    windows, _, length, _ = attention.shape
+    received = np.empty(length, np.float64)
+    keep = np.empty(length, np.float32)
+    block_end = np.empty((windows, length), np.int64)
+    for b in range(windows):
+        _attention(
+            attention[b, h], size[b], kind[b], line_threshold, received, keep, block_end[b],
+            attention_sum[h], attention_sum_without_lines[h], attention_to[b, h], lines[b, h],
+        )  # fmt: skip
+    row = np.empty(length, np.float32)
+    best = np.empty(length, np.float32)
+    mask = np.empty(length, np.float32)
+    high = np.empty(length, np.int32)
+    value = np.empty(length, np.int32)
+    inside = np.empty(length, np.float64)
+    everything = np.empty(length, np.float64)
+    degree = np.empty(length, np.int32)
+    equal_degree = np.empty(length, np.int32)
+    counts = np.empty(4, np.int64)
+    spectrum = np.zeros((LANES, V), np.int64)
+    for b in range(windows):
+        matrix = similarity[b]
+        top = _peak(matrix, size[b], part[b], best)
+        peak[b, h] = top
+        counts[:] = 0
+        degree[:] = 0
+        equal_degree[:] = 0
+        contrast[b, h] = np.nan
+        if top > 0:
+            mask[:] = part[b]
+            _pairs(
+                matrix, top, size[b], part[b], mask, flags[b], threshold, block_end[b], row, high, value,
+                inside, everything, degree, equal_degree, counts, similarity_sum[h], high_count[h], spectrum,
             )  # fmt: skip
-        row = np.empty(length, np.float32)
-        best = np.empty(length, np.float32)
-        mask = np.empty(length, np.float32)
-        high = np.empty(length, np.int32)
-        value = np.empty(length, np.int32)
-        inside = np.empty(length, np.float64)
-        everything = np.empty(length, np.float64)
-        degree = np.empty(length, np.int32)
-        equal_degree = np.empty(length, np.int32)
-        counts = np.empty(4, np.int64)
-        spectrum = np.zeros((LANES, V), np.int64)
-        for b in range(windows):
-            matrix = similarity[b, h]
-            top = _peak(matrix, size[b], part[b], best)
-            peak[b, h] = top
-            counts[:] = 0
-            degree[:] = 0
-            equal_degree[:] = 0
-            contrast[b, h] = np.nan
-            if top > 0:
-                mask[:] = part[b]
-                _pairs(
-                    matrix, top, size[b], part[b], mask, flags[b], threshold, block_end[b], row, high, value,
-                    inside, everything, degree, equal_degree, counts, similarity_sum[h], high_count[h], spectrum,
-                )  # fmt: skip
-                contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
-                if not np.isfinite(everything.sum()):
-                    peak[b, h] = np.nan
-            elif np.isnan(matrix.sum()):
+            contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
+            if not np.isfinite(everything.sum()):
                 peak[b, h] = np.nan
-            pairs[b, h] = counts[0]
-            repeats[b, h] = counts[1]
-            together[b, h] = counts[2]
-            repeats_together[b, h] = counts[3]
-            focal[b, h], focal_pairs[b, h] = _focal(ids[b], size[b], degree, equal_degree)
-        for lane in range(LANES):
-            for v in range(V):
-                similarity_histogram[h, v] += spectrum[lane, v]
+        elif np.isnan(matrix.sum()):
+            peak[b, h] = np.nan
+        pairs[b, h] = counts[0]
+        repeats[b, h] = counts[1]
+        together[b, h] = counts[2]
+        repeats_together[b, h] = counts[3]
+        focal[b, h], focal_pairs[b, h] = _focal(ids[b], size[b], degree, equal_degree)
+    for lane in range(LANES):
+        for v in range(V):
+            similarity_histogram[h, v] += spectrum[lane, v]
 
 
 @compiled

@@ -90,7 +90,9 @@ class Lanes:
                 turns.stop()
                 reports.put(problem)
 
-        threads = [threading.Thread(target=lane, args=(capture,), daemon=True) for capture in self._captures]
+        threads = [
+            threading.Thread(target=lane, args=(capture,), daemon=True, name="lane") for capture in self._captures
+        ]
         with _one_thread_each():
             try:
                 for thread in threads:

@@ -24,8 +24,8 @@ _FREE = ("batch_size", "seed")
 def merge(folders: Iterable[str | os.PathLike[str]], *, out: str | os.PathLike[str], overwrite: bool = False) -> Study:
     """Add up the parts of one study (`shard="3/16"`), or studies of different texts, and write a study folder.
 
-    All parts of a study must be there, each once; merged, they are the whole, to the last bit where it ran with the
-    same threads. Studies of different texts are added in the order given.
+    All parts of a study must be there, each once; merged, they are the whole, to the last bit.
+    Studies of different texts are added in the order given.
     """
     studies = [Study(folder) for folder in folders]
     target = Path(out)

@@ -32,7 +32,7 @@ class Options:
     special: Special = "keep"
     max_windows: int | None = None
     layers: tuple[int, ...] | None = None
-    batch_size: int = 8
+    batch_size: int = 4
     seed: int = 0
     stack: Stack | None = None
 

@@ -135,7 +135,7 @@ def study_images(
     special: str = "keep",
     layers: tuple[int, ...] | None = None,
     max_images: int | None = None,
-    batch_size: int = 8,
+    batch_size: int = 4,
     progress: bool = True,
 ) -> ImageStudy:
     """Measure every head of a vision model over images.

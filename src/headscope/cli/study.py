@@ -47,7 +47,9 @@ def command(
     example: Annotated[
         int, typer.Option(help="The window that is kept for figures that show one text.", metavar="N")
     ] = 0,
-    batch_size: Annotated[int, typer.Option(help="Windows that run through the model at once.", metavar="N")] = 8,
+    batch_size: Annotated[
+        int, typer.Option(help="Windows that run through the model at once in each thread.", metavar="N")
+    ] = 4,
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
     seed: SEED = 0,
