@@ -265,7 +265,7 @@ CLAIMS: tuple[tuple[str, str, str, str, Judge], ...] = (
         "Middle layers",
         "2",
         "In layer 6 attention lies near the diagonal; in the first layers it is dispersed.",
-        "Attention to the token itself and its neighbours is in {middle} more than 1.1 times that in {early} and {last}.",
+        "Attention to the token itself and its neighbours is in {middle} over 1.1 times that in {early} and {last}.",
         _middle_on_diagonal,
     ),
     (
