@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ from headscope.models import Model
 
 SHARED = Path(__file__).parents[2] / "shared"
 GTE_SMALL = SHARED / "models" / "gte-small"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_is_heard() -> None:
+    """A shell starts what runs in its background deaf to it, and so would be all that the tests start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

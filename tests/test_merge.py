@@ -81,7 +81,7 @@ def test_a_part_goes_on_where_it_stopped(tiny: Model, parts: list[Path], tmp_pat
 
 def test_studies_of_different_texts_add_up(tiny: Model, tmp_path: Path, sample: list[str]) -> None:
     one = small_study(tiny, tmp_path / "1", max_windows=None, texts=sample[:2])
-    two = small_study(tiny, tmp_path / "2", max_windows=20, texts=sample[2:4], batch_size=4)
+    two = small_study(tiny, tmp_path / "2", max_windows=20, texts=sample[2:4], batch_size=2)
     merged = headscope.merge([one.folder, two.folder], out=tmp_path / "m")
     expected = added([dict(one.arrays), dict(two.arrays)])
     for name, array in merged.arrays.items():
