@@ -209,7 +209,7 @@ def sentence_starts(text: str) -> list[int]:
     return [0, *(begin for begin, _ in nupunkt.sent_spans(text) if begin > 0)]
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def kind_of(piece: str) -> int:
     """The kind of a token that is neither first nor special, from the characters it covers.
 
