@@ -32,14 +32,6 @@ from headscope.windows import Batch
 pytestmark = pytest.mark.usefixtures("small_shards")
 
 
-@pytest.fixture(scope="module")
-def whole(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The bytes of an undisturbed study in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
-        yield digests(small_study(tiny, tmp_path_factory.mktemp("engines") / "whole").folder)
-
-
 def when_working(monkeypatch: pytest.MonkeyPatch, action: Callable[[Any], None], after: int = 3) -> None:
     """Do something when the third shard has come back from a worker."""
     listen = processes._Pool._listen

@@ -12,7 +12,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,6 @@ KILLS = os.environ.get("HEADSCOPE_KILLS", "2")
 STRIDE = os.environ.get("HEADSCOPE_STRIDE", "19")
 
 pytestmark = pytest.mark.usefixtures("small_shards")
-
-
-@pytest.fixture(scope="module")
-def whole(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The bytes of an undisturbed study."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
-        yield digests(small_study(tiny, tmp_path_factory.mktemp("faults") / "whole").folder)
 
 
 def during(monkeypatch: pytest.MonkeyPatch, shard: int, action: Callable[[], None]) -> None:

@@ -1,10 +1,12 @@
 """headscope measures what every attention head of a transformer puts out, over a whole corpus.
 
-import headscope
+For example:
 
-model = headscope.load("minilm")                      # built in; or a hub id, or a folder
-study = headscope.study(model, texts, out="wiki")     # every head, every text
-study.heads                                           # a DataFrame
+    import headscope
+
+    model = headscope.load("minilm")                      # built in; or a hub id, or a folder
+    study = headscope.study(model, texts, out="wiki")     # every head, every text
+    study.heads                                           # a DataFrame
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def _hub_answers(name: str) -> bool:
 
     try:
         huggingface_hub.HfApi().model_info(name, timeout=10)
-    except Exception:
+    except Exception:  # which ones there are depends on the network library that the hub's client uses
         return False
     return True
 

@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -32,14 +33,14 @@ class Bad(NamedTuple):
     reason: str
 
 
-class Source:
+class Source(ABC):
     """One place that texts come from. `size` and `position` are in any unit, None where unknown."""
 
     size: int | None = None
     position: int = 0
 
-    def records(self) -> Iterator[Text | Bad]:
-        raise NotImplementedError
+    @abstractmethod
+    def records(self) -> Iterator[Text | Bad]: ...
 
     def changed(self) -> str | None:
         """The name of the source if it is no longer what `records` began to read."""
