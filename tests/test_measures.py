@@ -65,19 +65,25 @@ def states_of(examples: list[reference.Example], options: Options, observe, batc
     return whole(tally.arrays())
 
 
+SHORT = st.integers(3, 12)
+
+
 @st.composite
-def studies(draw, most_windows: int = 4) -> list[reference.Example]:
+def studies(draw, most_windows: int = 4, lengths: st.SearchStrategy[int] = SHORT) -> list[reference.Example]:
     """Small windows whose numbers are multiples of 1/8, so that C is exact and ties and edges are common."""
     seed = draw(st.integers(0, 2**32 - 1))
     random = np.random.default_rng(seed)
-    length = draw(st.integers(3, 12))
+    length = draw(lengths)
     layers, heads, width = draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
     padded = draw(st.booleans())
     spread = draw(st.sampled_from([0, 1, 3, 8]))
+    few_lines = draw(st.booleans())
     examples = []
     for number in range(draw(st.integers(1, most_windows))):
         size = int(random.integers(2, length + 1)) if padded else length
         attention = random.integers(0, 9, (layers, heads, length, length)).astype(np.float32) / 8
+        if few_lines:
+            attention[..., random.random(length) < 0.1] *= 16
         attention[..., size:] = 0
         attention[..., 0] += 0.125
         ids = random.integers(0, 5, length)
@@ -123,6 +129,17 @@ def assert_equal_to_reference(states, examples, options: Options) -> None:
 @given(examples=studies())
 def test_every_measure_equals_its_reference(observe, special, examples):
     options = Options(special=special, length=len(examples[0].ids))
+    assert_equal_to_reference(states_of(examples, options, observe), examples, options)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+@settings(max_examples=5, deadline=None)
+@given(
+    examples=studies(most_windows=2, lengths=st.sampled_from([kernels.ROWS, kernels.ROWS + 1, 3 * kernels.ROWS - 7]))
+)
+def test_long_windows_equal_their_reference(observe, examples):
+    """So long that C is multiplied in several blocks of rows."""
+    options = Options(length=len(examples[0].ids))
     assert_equal_to_reference(states_of(examples, options, observe), examples, options)
 
 

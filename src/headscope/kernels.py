@@ -22,6 +22,8 @@ STRIDE = 32
 """Rows of the triangle begin and end at multiples of this, so that no vector loop has a remainder."""
 LANES = 4
 """Copies of the spectrum, so that counting twice into one bin need not wait for memory."""
+ROWS = 128
+"""Rows of C that are multiplied at once, each from the first column on that any of them needs."""
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -42,7 +44,7 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
         np.float32(options.threshold),
         options.line_threshold,
         sums.attention_sum.numpy(),
-        sums.attention_sum_without_lines.numpy(),
+        sums.attention_sum_on_lines.numpy(),
         sums.similarity_sum.numpy(),
         sums.high_count.numpy(),
         sums.similarity_histogram.numpy(),
@@ -58,25 +60,27 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
         seen.lines.numpy(),
     )
     for head in range(heads):
-        torch.bmm(output[:, head], output[:, head].mT, out=similarity)
+        for i in range(0, length, ROWS):
+            rows = output[:, head, i : i + ROWS]
+            torch.bmm(rows, output[:, head, i:].mT, out=similarity[:, i : i + ROWS, i:])
         _observe(head, *arguments)
 
 
 @compiled
 def _observe(
     h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
-    attention_sum, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,
+    attention_sum, attention_sum_on_lines, similarity_sum, high_count, similarity_histogram,
     peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
 ):  # fmt: skip
-    """One head: similarity (B, S, S), everything else of all heads."""
+    """One head: similarity (B, S, S), of which the pairs are set; everything else of all heads."""
     windows, _, length, _ = attention.shape
     received = np.empty(length, np.float64)
-    keep = np.empty(length, np.float32)
+    is_line = np.empty(length, np.float32)
     block_end = np.empty((windows, length), np.int64)
     for b in range(windows):
         _attention(
-            attention[b, h], size[b], kind[b], line_threshold, received, keep, block_end[b],
-            attention_sum[h], attention_sum_without_lines[h], attention_to[b, h], lines[b, h],
+            attention[b, h], size[b], kind[b], line_threshold, received, is_line, block_end[b],
+            attention_sum[h], attention_sum_on_lines[h], attention_to[b, h], lines[b, h],
         )  # fmt: skip
     row = np.empty(length, np.float32)
     best = np.empty(length, np.float32)
@@ -106,7 +110,7 @@ def _observe(
             contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
             if not np.isfinite(everything.sum()):
                 peak[b, h] = np.nan
-        elif np.isnan(matrix.sum()):
+        elif _has_nan(matrix, size[b]):
             peak[b, h] = np.nan
         pairs[b, h] = counts[0]
         repeats[b, h] = counts[1]
@@ -120,7 +124,7 @@ def _observe(
 
 @compiled
 def _attention(
-    matrix, size, kind, line_threshold, received, keep, block_end, total, without, to_kind, lines
+    matrix, size, kind, line_threshold, received, is_line, block_end, total, on_lines, to_kind, lines
 ):  # fmt: skip
     """Add A to its sums; find the lines, and for each token the end of its block."""
     received[:] = 0
@@ -134,18 +138,26 @@ def _attention(
     to_kind[:] = 0
     lines[:] = 0
     begin = 0
+    found = np.empty(size, np.int64)
+    count = 0
     for j in range(size):
         to_kind[kind[j]] += received[j]
-        is_line = received[j] / most > line_threshold
-        keep[j] = 0.0 if is_line else 1.0
-        if is_line:
+        is_line[j] = received[j] / most > line_threshold
+        if is_line[j]:
+            found[count] = j
+            count += 1
             lines[kind[j]] += 1
             block_end[begin : j + 1] = j + 1
             begin = j + 1
     block_end[begin:size] = size
-    for i in range(size):
-        for j in range(size):
-            without[i, j] += matrix[i, j] * keep[j]
+    if count < size // 4:
+        for i in range(size):
+            for j in found[:count]:
+                on_lines[i, j] += matrix[i, j]
+    else:
+        for i in range(size):
+            for j in range(size):
+                on_lines[i, j] += matrix[i, j] * is_line[j]
 
 
 @compiled
@@ -169,6 +181,17 @@ def _peak(matrix, size, part, best):
             begin = (i + 1) // STRIDE * STRIDE
             _larger(matrix[i, begin:end], best[begin:end])
     return top
+
+
+@compiled
+def _has_nan(matrix, size):
+    """Whether a pair is NaN."""
+    end = _rounded_up(size, len(matrix))
+    for i in range(size):
+        begin = (i + 1) // STRIDE * STRIDE
+        if np.isnan(matrix[i, begin:end].sum()):
+            return True
+    return False
 
 
 @compiled
@@ -213,7 +236,7 @@ def _pairs(
 @compiled
 def _larger(row, best):
     for j in range(len(row)):
-        best[j] = row[j] if row[j] > best[j] else best[j]
+        best[j] = np.fmax(best[j], row[j])
 
 
 @compiled

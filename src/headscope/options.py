@@ -14,6 +14,8 @@ Short = Literal["drop", "pad"]
 Special = Literal["keep", "drop"]
 Dtype = Literal["float32", "float16", "bfloat16"]
 Stack = Literal["encoder", "decoder", "cross"]
+TOKENS_AT_ONCE = 512
+"""In a batch whose size is not asked for: the fastest on a CPU, with windows of 128 tokens and of 512."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,14 @@ class Options:
     special: Special = "keep"
     max_windows: int | None = None
     layers: tuple[int, ...] | None = None
-    batch_size: int = 4
+    batch_size: int | None = None
     seed: int = 0
     stack: Stack | None = None
 
     def __post_init__(self) -> None:
         _at_least("length", self.length, 3)
-        _at_least("batch-size", self.batch_size, 1)
+        if self.batch_size is not None:
+            _at_least("batch-size", self.batch_size, 1)
         if self.max_windows is not None:
             _at_least("max-windows", self.max_windows, 1)
         for name, value in (("threshold", self.threshold), ("line-threshold", self.line_threshold)):
@@ -54,6 +57,15 @@ class Options:
                 raise HeadscopeError(f"--{name} is {choice!r}; it must be {' or '.join(get_args(kinds))}.")
         if self.layers is not None and not self.layers:
             raise HeadscopeError("--layers names no layer; give for example 0-5 or 3,7,11.")
+
+    @property
+    def windows_at_once(self) -> int:
+        """Windows in a batch: as asked for, or by their length.
+
+        >>> Options(length=128).windows_at_once, Options(length=1024).windows_at_once
+        (4, 1)
+        """
+        return self.batch_size or max(1, TOKENS_AT_ONCE // self.length)
 
     def as_fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

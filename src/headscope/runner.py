@@ -137,8 +137,8 @@ class _Run:
             total = kept.total(len(self._fingerprints))
             if total is None:
                 total = Sum({name: np.zeros(shape, dtype) for name, (dtype, shape) in specs.items()})
-            total.unpack()
-            manifest = self._manifest(engine, kept.batch_size or self._options.batch_size)
+            total.unpack(keep_rest=self._part.of > 1)
+            manifest = self._manifest(engine, kept.batch_size or self._options.windows_at_once)
             manifest["example"] = example
             manifest["seconds"] = round(time.perf_counter() - began, 3)
             finished = results.write(self._folder, manifest, total)

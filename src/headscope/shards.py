@@ -94,7 +94,7 @@ def chosen_layers(capture: Capture, options: Options) -> tuple[int, ...]:
 class ShardRunner:
     """Measures shards with one model: what every worker holds, on this machine or another.
 
-    `batch_size` begins as asked for and is halved when a batch does not fit into memory; `say` is told.
+    `batch_size` begins as the options say and is halved when a batch does not fit into memory; `say` is told.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class ShardRunner:
         self._options = options
         self._layers = chosen_layers(capture, options)
         self._say = say
-        self.batch_size = options.batch_size
+        self.batch_size = options.windows_at_once
 
     def run(self, shard: Shard, tick: Tick) -> Arrays:
         """The states of one shard, as `Tally.arrays` gives them.

@@ -25,6 +25,7 @@ class Sum:
     """
 
     def __init__(self, whole: Part, rest: Part | None = None) -> None:
+        self._nothing_cut_off = rest is None
         self.whole: Arrays = {name: _own(array) for name, array in whole.items()}
         self.rest: Arrays = {
             name: _own(rest[name]) if rest is not None else zeros(array.shape, "float64")
@@ -33,6 +34,7 @@ class Sum:
         }
 
     def add(self, part: Part, rest: Part | None = None) -> None:
+        self._nothing_cut_off = False
         for name, whole in self.whole.items():
             if name not in self.rest:
                 np.add(whole, part[name], out=whole)
@@ -43,12 +45,16 @@ class Sum:
 
     def settle(self) -> None:
         """Make each value the float64 nearest to value + rest."""
+        if self._nothing_cut_off:
+            return
         for name, rest in self.rest.items():
             for value, cut_off in zip(_rows(self.whole[name]), _rows(rest), strict=True):
                 value[:], cut_off[:] = two_sum(value, cut_off)
 
-    def unpack(self) -> None:
-        """Symmetric arrays as whole matrices from now on."""
+    def unpack(self, keep_rest: bool) -> None:
+        """Symmetric arrays as whole matrices from now on. Only what is to be added to again needs its rest."""
+        if not keep_rest:
+            self.rest = {}
         for arrays in (self.whole, self.rest):
             for name in SYMMETRIC & arrays.keys():
                 arrays[name] = unpack(arrays[name])

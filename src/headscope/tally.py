@@ -20,7 +20,8 @@ from headscope.triangles import pack
 from headscope.windows import Batch
 
 STATES: dict[str, State] = {name: state for measure in MEASURES for name, state in measure.STATES.items()}
-
+ON_LINES, WITHOUT_LINES = "attention_sum_on_lines", "attention_sum_without_lines"
+"""While a shard is measured the one is kept, in the end the other: see `Sums`."""
 
 Measured = tuple[Batch, Tensor | None]
 """A batch, and the pixels that a vision model takes instead of its tokens."""
@@ -38,6 +39,7 @@ class Tally:
         self.states: dict[str, Tensor] = {
             name: state.zeros(len(layers), heads, options.length, device) for name, state in STATES.items()
         }
+        self.states[ON_LINES] = self.states.pop(WITHOUT_LINES)
         self._sums = [Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(layers))]
 
     def add(self, lanes: Lanes, batches: Iterable[Measured], tick: Callable[[int], None]) -> None:
@@ -71,6 +73,8 @@ class Tally:
 
     def arrays(self) -> Arrays:
         """The states of a shard, symmetric ones packed. They are handed over: nothing can be added after."""
+        on_lines = self.states.pop(ON_LINES)
+        self.states[WITHOUT_LINES] = torch.sub(self.states["attention_sum"], on_lines, out=on_lines)
         arrays: Arrays = {}
         for name, state in STATES.items():
             array = self.states.pop(name).cpu().numpy()

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "images.json"
 """Not study.json: what reads studies of texts must not take this for one."""
+IMAGES_AT_ONCE = 4
+"""In a batch whose size is not asked for."""
 ABSENT = (
     "repeat",
     "same_sentence",
@@ -135,7 +137,7 @@ def study_images(
     special: str = "keep",
     layers: tuple[int, ...] | None = None,
     max_images: int | None = None,
-    batch_size: int = 4,
+    batch_size: int | None = None,
     progress: bool = True,
 ) -> ImageStudy:
     """Measure every head of a vision model over images.
@@ -149,7 +151,7 @@ def study_images(
     model = as_model(model)
     if not model.takes_images:
         raise HeadscopeError(f"{model.name} does not take images; headscope study measures it over texts.")
-    batches = _batches(model, islice(read_images(images), max_images), batch_size)
+    batches = _batches(model, islice(read_images(images), max_images), batch_size or IMAGES_AT_ONCE)
     first = next(batches, None)
     if first is None:
         raise HeadscopeError("There is no image to measure.")

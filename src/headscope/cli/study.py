@@ -48,8 +48,12 @@ def command(
         int, typer.Option(help="The window that is kept for figures that show one text.", metavar="N")
     ] = 0,
     batch_size: Annotated[
-        int, typer.Option(help="Windows that run through the model at once in each thread.", metavar="N")
-    ] = 4,
+        int | None,
+        typer.Option(
+            help="Windows that run through the model at once in each thread; if not given, as many as make 512 tokens.",
+            metavar="N",
+        ),
+    ] = None,
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
     seed: SEED = 0,

@@ -18,7 +18,7 @@ STATES = {
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
-    """`attention_sum_without_lines` is added to where it arises."""
+    """`attention_sum_without_lines` follows from what is added up where it arises."""
     states["attention_to_kind_sum"].add_(seen.attention_to.sum(1))
     states["line_kind_count"].add_(seen.lines.sum(1))
     states["token_kind_count"].add_(torch.bincount(tokens.kind[tokens.real], minlength=len(KINDS)))
