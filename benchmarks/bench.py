@@ -229,7 +229,7 @@ def measure_time(few: bool, results: dict[str, Any]) -> dict[str, Any]:
         real = headscope.load(str(MPNET))
         rows.append(time_per_window(real, 16 if few else 384, rounds, []))
         rows.append(time_per_window(real, 8 if few else 96, rounds, ["plain_script"]))
-    rows.append(time_per_window(base, 8 if few else 256, rounds, [], length=512))
+    rows.append(time_per_window(base, 8 if few else 192, rounds, [], length=512))
     return {"time": rows}
 
 

@@ -206,7 +206,10 @@ def sentence_starts(text: str) -> list[int]:
     """The first character of each sentence, by nupunkt; the first is always 0."""
     import nupunkt
 
-    return [0, *(begin for begin, _ in nupunkt.sent_spans(text) if begin > 0)]
+    starts = [0, *(begin for begin, _ in nupunkt.sent_spans(text) if begin > 0)]
+    # What it remembers of one text would only fill the memory over a corpus.
+    nupunkt.load("default").clear_decision_cache()
+    return starts
 
 
 @lru_cache(maxsize=8192)
