@@ -147,9 +147,15 @@ BY_STUDY = """
 import json, sys, tempfile, time
 began = time.perf_counter()
 import headscope
+model = headscope.load(sys.argv[1])
+from headscope import runner
+class Until(runner.Bar):
+    def advance(self, count):
+        print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)
+        super().advance(count)
+runner.Bar = Until
 with tempfile.TemporaryDirectory() as folder:
-    headscope.study(headscope.load(sys.argv[1]), ["word " * 126], out=folder + "/s", progress=False)
-print(json.dumps({"seconds": time.perf_counter() - began}))
+    headscope.study(model, ["word " * 126], out=folder + "/s", progress=False)
 """
 
 

@@ -49,8 +49,8 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     measured = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
     measured.add(Lanes(capture, torch.device("cpu"), 1), [(windows[:8], None)], lambda count: None)
     torch.set_num_threads(1)
-    for begin in range(0, count, options.batch_size):
-        batch = windows[begin : begin + options.batch_size]
+    for begin in range(0, count, options.windows_at_once):
+        batch = windows[begin : begin + options.windows_at_once]
         tokens = Tokens.of(batch, options.special, torch.device("cpu"))
         with torch.inference_mode():
             clock.time(
@@ -67,7 +67,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
         manifest = {**small.manifest, "example": None}
         total = Sum(measured.arrays())
-        total.unpack()
+        total.unpack(keep_rest=False)
         (Path(folder) / "large").mkdir()
         clock.time("write", lambda: results.write(Path(folder) / "large", manifest, total))
     per_window = {"read": cut.windows, "tokenise": cut.windows, "write": 1000}
