@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -41,6 +41,10 @@ MPNET = Path.home() / ".cache" / "headscope-dev" / "all-mpnet-base-v2"
 
 BATCH = 8
 """Windows that the others run at once: the fastest size for a bare forward pass here. headscope has its own default."""
+
+
+Found = Iterator[dict[str, Any]]
+"""Results, as they are found."""
 
 
 def texts() -> Any:
@@ -159,14 +163,16 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-def memory(counts: list[int], hidden: int) -> dict[str, Any]:
-    runs = [in_new_process(MEMORY, str(count), str(hidden)) for count in counts]
-    first, last = runs[0], runs[-1]
+def memory(few: int, many: int, hidden: int) -> dict[str, Any]:
+    """A small run before a large one and after it: so a change of the machine's speed is seen for what it is."""
+    runs = [in_new_process(MEMORY, str(count), str(hidden)) for count in (few, many, few)]
+    before, large, after = runs
+    small = statistics.mean([before["seconds"], after["seconds"]]) / few
     return {
         "model": f"12 x 12 heads, {hidden} wide",
         "runs": runs,
-        "last_to_first": last["mb_above_loaded"] / first["mb_above_loaded"],
-        "cost_growth": (last["seconds"] / last["windows"]) / (first["seconds"] / first["windows"]),
+        "large_to_small": large["mb_above_loaded"] / max(before["mb_above_loaded"], after["mb_above_loaded"]),
+        "cost_growth": large["seconds"] / many / small,
     }
 
 
@@ -217,52 +223,58 @@ def main() -> None:
     table = ""
     for part, run in PARTS.items():
         print(part, file=sys.stderr)
-        results |= run(few, results)
-        (asked.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-        table = as_table(results)
-        (asked.out / "results.md").write_text(table)
+        for found in run(few, results):
+            results |= found
+            (asked.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+            table = as_table(results)
+            (asked.out / "results.md").write_text(table)
     print(table)
 
 
-def measure_time(few: bool, results: dict[str, Any]) -> dict[str, Any]:
+def measure_time(few: bool, results: dict[str, Any]) -> Found:
     base = bert()
     rounds = 1 if few else 3
     others = [name for name in ("nnsight", "transformer_lens") if has(name.replace("_", "-"))]
-    rows = [time_per_window(base, 16 if few else 384, rounds, [])]
-    if others:
-        rows.append(time_per_window(base, 16 if few else 96, rounds, others))
+    rows: list[dict[str, Any]] = []
+
+    def row(*arguments: Any, **more: Any) -> dict[str, Any]:
+        rows.append(time_per_window(*arguments, **more))
+        return {"time": rows}
+
+    yield row(base, 16 if few else 192, rounds, [])
     if MPNET.is_dir():
         real = headscope.load(str(MPNET))
-        rows.append(time_per_window(real, 16 if few else 384, rounds, []))
-        rows.append(time_per_window(real, 8 if few else 96, rounds, ["plain_script"]))
-    rows.append(time_per_window(base, 8 if few else 192, rounds, [], length=512))
-    return {"time": rows}
+        yield row(real, 16 if few else 192, rounds, [])
+        yield row(real, 8 if few else 64, rounds, ["plain_script"])
+    if others:
+        yield row(base, 16 if few else 64, rounds, others)
+    yield row(base, 8 if few else 128, rounds, [], length=512)
 
 
-def measure_peak(few: bool, results: dict[str, Any]) -> dict[str, Any]:
+def measure_peak(few: bool, results: dict[str, Any]) -> Found:
     peak = matrix_peak()
     gflop = forward_gflop(bert(), 128)
     per_window = results["time"][0]["milliseconds_per_window"]
     share = {name: gflop / (per_window[name] / 1000) / peak for name in ("bare forward", "headscope study")}
-    return {"peak": {"gflops": peak, "share": share}}
+    yield {"peak": {"gflops": peak, "share": share}}
 
 
-def measure_stages(few: bool, results: dict[str, Any]) -> dict[str, Any]:
+def measure_stages(few: bool, results: dict[str, Any]) -> Found:
     base = bert()
     windows = windows_of(base, Options(max_windows=16 if few else 64))
-    return {"stages_ms_per_window": stages(base, windows, texts)}
+    yield {"stages_ms_per_window": stages(base, windows, texts)}
 
 
-def measure_memory(few: bool, results: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "memory": memory([64, 128] if few else [1000, 10000], 192),
+def measure_memory(few: bool, results: dict[str, Any]) -> Found:
+    yield {
+        "memory": memory(64 if few else 1000, 128 if few else 10000, 192),
         "memory_base": in_new_process(MEMORY, "16" if few else "1000", "768"),
     }
 
 
-def measure_start_up(few: bool, results: dict[str, Any]) -> dict[str, Any]:
+def measure_start_up(few: bool, results: dict[str, Any]) -> Found:
     folder = MPNET if MPNET.is_dir() else Path(headscope.models._built_in_folder("minilm"))
-    return {"start_up": start_up(folder, 1 if few else 3)}
+    yield {"start_up": start_up(folder, 1 if few else 3)}
 
 
 PARTS = {
@@ -272,7 +284,7 @@ PARTS = {
     "memory": measure_memory,
     "start-up": measure_start_up,
 }
-"""In this order; what is measured is written after each."""
+"""In this order; what is found is written at once."""
 
 
 def has(package: str) -> bool:
@@ -320,11 +332,11 @@ def as_table(results: dict[str, Any]) -> str:
 
 
 def _memory_rows(grown: dict[str, Any], base: dict[str, Any]) -> list[str]:
-    first, last = grown["runs"][0], grown["runs"][-1]
-    growth = f"{last['windows']:,} against {first['windows']:,} windows"
+    small, large, _ = grown["runs"]
+    growth = f"{large['windows']:,} against {small['windows']:,} windows"
     return [
         *(f"| peak memory, {run['windows']:,} windows, {grown['model']} | {_above(run)} |" for run in grown["runs"]),
-        f"| the same, {growth} | | {grown['last_to_first']:.3f} x |",
+        f"| the same, {growth} | | {grown['large_to_small']:.3f} x |",
         f"| peak memory, {base['windows']:,} windows, BERT-base shape | {_above(base)} |",
         f"| time a window, {growth} | | {grown['cost_growth']:.3f} x |",
     ]
