@@ -61,7 +61,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
             "forward, captured, last layer's tail skipped",
             lambda tokens=tokens: capture.run(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
         )
-        _observed(capture, tokens, options, clock)
+        _observed(capture, tokens, options, measured, clock)
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
@@ -78,25 +78,24 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     }
 
 
-def _observed(capture: Capture, tokens: Tokens, options: Options, clock: Clock) -> None:
+def _observed(capture: Capture, tokens: Tokens, options: Options, tally: Tally, clock: Clock) -> None:
     """The fused kernel on its own, the product Z Zᵀ on its own, and each measure's update."""
     layers = tuple(range(capture.layers))
-    fresh = Tally(capture.heads, layers, options, torch.device("cpu"))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
     observe = observer(torch.device("cpu"))
-    sums = [Sums(*(fresh.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
+    sums = [Sums(*(tally.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
 
     def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:
         clock.time("similarity, Z Zᵀ (also in the next row)", lambda: output @ output.mT)
         clock.time(
-            "similarity and counts, all layers",
+            "attention, similarity and counts, one pass over all heads",
             lambda: observe(attention, output, tokens, options, sums[layer], seen.layer(layer)),
         )
 
     capture.run(tokens.ids, tokens.real.long(), receive, layers[-1])
     for measure in MEASURES:
         name = measure.__name__.rsplit(".", 1)[-1]  # type: ignore[attr-defined]
-        clock.time(f"measure: {name}", lambda measure=measure: measure.update(fresh.states, tokens, seen))
+        clock.time(f"measure: {name}", lambda measure=measure: measure.update(tally.states, tokens, seen))
 
 
 def _nothing(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None: ...

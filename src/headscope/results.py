@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,9 +196,11 @@ def write(folder: Path, manifest: dict[str, Any], total: Sum) -> Study:
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False)
         files[f"{name}.parquet"] = buffer.getvalue()
-    for name, content in files.items():
-        write_atomically(folder / name, content)
-    sums = {name: checksum(content) for name, content in files.items()}
+    with ThreadPoolExecutor(1, "checksums") as beside:
+        hashed = {name: beside.submit(checksum, content) for name, content in files.items()}
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+    sums = {name: digest.result() for name, digest in hashed.items()}
     if manifest["example"] is not None:
         sums |= {name: file_checksum(folder / name) for name in EXAMPLE}
     manifest = {**manifest, "files": dict(sorted(sums.items()))}
