@@ -1,7 +1,7 @@
 # make study   install and measure the built-in model on the sample texts
 # make test    install, then ruff, mypy and pytest
 # make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
-# make fuzz    some thousands of hostile files (half an hour)
+# make fuzz    4,000 hostile files (some minutes)
 # make bench   install the contenders too, then measure speed and memory (about three quarters of an hour)
 
 PYTHON ?= python3

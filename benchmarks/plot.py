@@ -42,8 +42,8 @@ def draw(results: dict[str, Any]) -> Figure:
     left.invert_yaxis()
     left.set_xlim(0, max(bar[3] for bar in bars) * 1.18)
     left.set_xlabel("time per window / bare forward pass (line: 1)")
-    runs = results["memory"]["runs"]
-    right.plot([run["windows"] for run in runs], [run["mb_above_loaded"] for run in runs], "o-", color=BLUE)
+    runs = sorted(results["memory"]["runs"], key=lambda run: run["windows"])
+    right.plot([run["windows"] for run in runs], [run["mb_above_loaded"] for run in runs], "o", color=BLUE)
     right.axhline(400, color=ORANGE, linewidth=1, linestyle="--")
     right.set_xscale("log")
     right.set_ylim(0, 450)

@@ -57,7 +57,7 @@ def test_a_study_is_summed_up_at_the_end(call, text_file, tiny_folder, tmp_path)
     code, out, _ = call("study", text_file, "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s", "--no-figures")
     assert code == 0
     assert "3 layers x 4 heads" in out
-    assert "windows of 48 tokens from 1 texts" in out
+    assert "windows of 48 tokens from 1 text, measured in" in out
     assert out.count("•") >= 3
     assert (tmp_path / "s" / "heads.csv").is_file()
 

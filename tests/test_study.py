@@ -312,7 +312,7 @@ def test_options_that_cannot_be_met_are_refused_with_their_value(tiny, sample, t
 
 
 def test_texts_shorter_than_the_window_say_how_long_they_are_and_what_helps(tiny, tmp_path: Path):
-    with pytest.raises(HeadscopeError, match=r"All 2 texts are shorter.*the longest has \d+ tokens.*--short pad"):
+    with pytest.raises(HeadscopeError, match=r"Every text is shorter.*the longest of 2 has \d+ tokens.*--short pad"):
         headscope.study(tiny, ["Too short.", "Also short."], out=tmp_path / "s", length=48, progress=False)
 
 

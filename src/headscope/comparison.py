@@ -58,6 +58,10 @@ class Comparison:
     def models(self) -> list[str]:
         return list(self.studies)
 
+    @property
+    def same_texts(self) -> bool:
+        return len({study.manifest["texts"]["name"] for study in self.studies.values()}) == 1
+
     @cached_property
     def table(self) -> pd.DataFrame:
         return pd.concat([_by_depth(name, study) for name, study in self.studies.items()], ignore_index=True)

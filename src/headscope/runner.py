@@ -35,6 +35,7 @@ from headscope.specs import packed_specs
 from headscope.sums import Sum
 from headscope.texts import Text, Texts, as_texts
 from headscope.windows import Counts, Cutter, Window, cut_all
+from headscope.wording import counted
 
 Item = TypeVar("Item")
 AHEAD = 2
@@ -240,11 +241,12 @@ class _Run:
         if counts.short_windows_left_out:
             specials = len(self._cutter.prefix) + len(self._cutter.suffix)
             return (
-                f"All {counts.texts} texts are shorter than a window: the longest has {counts.longest_short} tokens, "
-                f"and --length {length} needs {length - specials} beside {specials} special ones; "
+                f"Every text is shorter than a window: the longest of {counts.texts:,} has "
+                f"{counted(counts.longest_short, 'token')}, and --length {length} needs {length - specials} beside "
+                f"{specials} special ones; "
                 "use --short pad, or a smaller --length."
             )
-        return f"There is no text to measure: {counts.texts} texts were read and none holds a token."
+        return f"There is no text to measure: {counted(counts.texts, 'text')} read, and no token found."
 
     def _identity(self, engine: Engine) -> dict[str, Any]:
         """What must be the same for a study to go on; the texts are compared shard by shard."""

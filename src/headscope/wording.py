@@ -17,6 +17,14 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %" if exact else f"{share * 100:.0f} %"
 
 
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "text"), counted(2595, "text")
+    ('1 text', '2,595 texts')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def in_words(layers: Sequence[int]) -> str:
     """Layers, told as a range where they are one.
 

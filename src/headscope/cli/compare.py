@@ -26,9 +26,6 @@ def command(
     """Put models side by side: the same quantities by relative depth, the paper's claims, heads that match."""
     if out.suffix != ".html":
         raise HeadscopeError(f"--out {out} must end with .html; the table goes beside it as .csv and .parquet.")
-    taken = [path for path in (out, out.with_suffix(".csv"), out.with_suffix(".parquet")) if path.exists()]
-    if taken and not overwrite:
-        raise HeadscopeError(f"{taken[0]} exists; give another --out, or --overwrite.")
 
     from rich import box
     from rich.console import Console
@@ -38,6 +35,9 @@ def command(
     from headscope.comparison import compare
 
     comparison = compare(folders)
+    taken = [path for path in (out, out.with_suffix(".csv"), out.with_suffix(".parquet")) if path.exists()]
+    if taken and not overwrite:
+        raise HeadscopeError(f"{taken[0]} exists; give another --out, or --overwrite.")
     comparison.save(out)
     console = Console(highlight=False)
     table = Table(title="The paper's claims: does each hold?", box=box.SIMPLE_HEAD, title_justify="left")
@@ -48,4 +48,6 @@ def command(
     console.print(table)
     for sentence in comparison.sentences:
         console.print(f"  • {escape(sentence)}", soft_wrap=True)
+    if not comparison.same_texts:
+        console.print("[dim]The studies are of different texts: differences may be due to them.[/dim]", soft_wrap=True)
     console.print(f"Page: {escape(str(out))}, table beside it as .csv and .parquet", soft_wrap=True)

@@ -60,6 +60,8 @@ def command(
     if model is None:
         if not given or len(given) > 1:
             raise HeadscopeError("Name one study folder, or a model to measure with --model NAME.")
+        if Path(given[0]).is_file():
+            raise HeadscopeError(f"{given[0]} is no study folder; to measure texts, name a model with --model NAME.")
         from headscope.results import read
 
         study = read(given[0])
@@ -74,7 +76,7 @@ def command(
         loaded = load(model, device=device, dtype=dtype, seed=seed)
         study = run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)
 
-    from headscope.claims import claims, claims_table, heading
+    from headscope.claims import claims, claims_table, heading, is_paper_model
 
     agreement, why_not = _fig9(study, loaded)
     whole: dict[str, Any] = {
@@ -87,7 +89,7 @@ def command(
         "fig9_left_out": why_not,
     }
     if "-" not in (json_file, csv_file):
-        _show(whole, agreement)
+        _show(whole, agreement, is_paper_model(study))
     _write(json_file, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
     _write(csv_file, claims_table(study).to_csv(index=False))
 
@@ -106,7 +108,7 @@ def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str 
         return None, str(problem)
 
 
-def _show(whole: dict[str, Any], agreement: pd.DataFrame | None) -> None:
+def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -124,6 +126,11 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None) -> None:
     console.print(
         f"Of {len(verdicts)} claims: {counted}. Over {whole['windows']:,} windows of {escape(whole['texts'])}."
     )
+    if not paper_model:
+        console.print(
+            "[dim]The paper's layers stand for those at the same depth here, counted from 0; its distances are scaled "
+            "to the window. That a claim does not hold here says nothing against the paper.[/dim]"
+        )
     if agreement is None:
         console.print(f"[dim]Agreement with Fig. 9 is left out: {escape(whole['fig9_left_out'])}[/dim]")
         return

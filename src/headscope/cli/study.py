@@ -167,14 +167,15 @@ def _summary(study: Study, figures: bool) -> None:
     from rich.markup import escape
 
     from headscope.findings import findings
+    from headscope.wording import counted
 
     console = Console(highlight=False, soft_wrap=True)
     manifest = study.manifest
     model, counts = manifest["model"], manifest["counts"]
     console.print(
         f"[bold]{escape(model['name'])}[/bold]: {len(manifest['layers'])} layers x {model['heads']} heads over "
-        f"{counts['windows']:,} windows of {manifest['options']['length']} tokens from {counts['texts']:,} texts, "
-        f"in {manifest['seconds']:.1f} s"
+        f"{counted(counts['windows'], 'window')} of {manifest['options']['length']} tokens from "
+        f"{counted(counts['texts'], 'text')}, measured in {manifest['seconds']:.1f} s"
     )
     left_out = counts["short_windows_left_out"]
     if left_out:

@@ -33,7 +33,7 @@ def _parts(comparison: Comparison) -> dict[str, Any]:
         "claims": comparison.claims.to_dict("records"),
         "rows": comparison.table.to_dict("records"),
         "matches": comparison.matches.head(MATCHES).to_dict("records"),
-        "same_texts": len({study.manifest["texts"]["name"] for study in comparison.studies.values()}) == 1,
+        "same_texts": comparison.same_texts,
     }
 
 

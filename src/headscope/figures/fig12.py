@@ -34,9 +34,9 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     figure = style.new_figure(study, 1.86 * side + style.FOOT, side * max(len(chosen), 1.2), maps=True)
     grid = figure.subplots(2, len(chosen), squeeze=False)
     for (above, below), layer in zip(grid.T, chosen, strict=True):
-        style.heat_map(above, view.similarity[layer].sum(0), "similarity C", diverging=True)
+        style.heat_map(above, view.similarity[layer].sum(0), "C, sum of heads", diverging=True)
         style.title(above, f"Layer {layer}, one text")
-        style.heat_map(below, mean_normalised(study, layer), "mean of N", diverging=True)
+        style.heat_map(below, mean_normalised(study, layer), "mean of N, sum of heads", diverging=True)
         style.title(below, f"Layer {layer}, all texts")
         below.set_xlabel("token j")
     for axes in grid[:, 0]:
