@@ -89,7 +89,10 @@ def command(
     shown = view.layers[-1] if layer is None else layer
     chosen = list(heads) if heads is not None else view.telling_heads(shown)
     view.attention[shown, max(chosen)]  # refuses a layer or head that there is not
-    show(Console(highlight=False), view, shown, chosen, top)
+    console = Console(highlight=False)
+    show(console, view, shown, chosen, top)
+    if heads is None:
+        console.print("[dim]Shown are heads that single out few pairs; --layer and --head choose others.[/dim]")
     _write(view, shown, chosen, html, csv, png)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 MODEL = Annotated[
-    str, typer.Option("--model", "-m", help="minilm (built in), a folder, a hub id, or random:FOLDER.", metavar="NAME")
+    str, typer.Option("--model", "-m", help="minilm (built in), a folder, a hub id, or random:NAME.", metavar="NAME")
 ]
 DEVICE = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")]
 DTYPE = Annotated[str, typer.Option(help="Precision of the weights: float32, float16 or bfloat16.", metavar="NAME")]
