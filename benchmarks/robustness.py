@@ -5,6 +5,8 @@
 Runs alternate, so that a change of the machine's mood touches all alike; what is printed are medians of ratios within a
 round. A time counts from the first window measured to the last result written: what a start costs (it is printed too)
 does not grow with the texts.
+The cost of checkpoints is too small for that: it is found within runs that write those of every other shard, by
+comparing the shards during which one is written with their neighbours.
 """
 
 from __future__ import annotations
@@ -15,21 +17,22 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 import headscope
 from headscope import checkpoints, runner
 from headscope.progress import Bar
+from headscope.shards import WINDOWS_PER_SHARD
 
 FIRST: list[float] = []
 """When the first window of a run was measured."""
-WRITING: list[float] = []
-"""Seconds of processor time that one checkpoint took, in the thread that writes them."""
-SHARES: list[float] = []
-"""What part of the processor time of a run in one process that was."""
+ROW = (True, False, True, False, False, True, False, True)
+"""Of eight shards, those whose checkpoints are written: half of them, and of the two sums that fall to them one. What
+changes slowly touches both halves alike."""
 
 
 class NotingBar(Bar):
@@ -41,18 +44,22 @@ class NotingBar(Bar):
         super().advance(count)
 
 
-class TimedCheckpoints(checkpoints.Checkpoints):
-    def _keep(self, *arguments: Any) -> None:
-        began = time.thread_time()
-        super()._keep(*arguments)
-        WRITING.append(time.thread_time() - began)
+class HalfTheCheckpoints(checkpoints.Checkpoints):
+    """Writes those of `ROW`, and notes when each shard was done."""
 
+    done: ClassVar[list[float]] = []
+    _writes = True
 
-class NoCheckpoints(checkpoints.Checkpoints):
-    """Adds shards up in memory and writes nothing."""
+    def add(self, index: int, *arguments: Any) -> None:
+        self.done.append(time.perf_counter())
+        super().add(index, *arguments)
 
-    def _write(self, kind: str, number: int, *_: Any) -> Path:
-        return self._folder / f"{kind}-{number}"
+    def _keep(self, index: int, *arguments: Any) -> None:
+        self._writes = ROW[index % len(ROW)]
+        super()._keep(index, *arguments)
+
+    def _write(self, kind: str, number: int, *arguments: Any) -> Path:
+        return super()._write(kind, number, *arguments) if self._writes else self._folder / f"{kind}-{number}"
 
 
 @contextmanager
@@ -69,21 +76,30 @@ def seconds(model: headscope.Model, texts: Any, windows: int, how: str) -> tuple
     """How long a study takes once it measures, and how long it took to get there."""
     kinds: dict[str, dict[str, Any]] = {
         "one process": {"threads": 2},
-        "no checkpoints": {"threads": 2},
         "two workers": {"workers": 2, "threads": 1},
         "ray": {"engine": "ray", "workers": 2, "threads": 1},
     }
-    keeping = NoCheckpoints if how == "no checkpoints" else TimedCheckpoints
     FIRST.clear()
-    WRITING.clear()
-    used = time.process_time()
-    with tempfile.TemporaryDirectory() as folder, replaced("Checkpoints", keeping), replaced("Bar", NotingBar):
+    with tempfile.TemporaryDirectory() as folder, replaced("Bar", NotingBar):
         began = time.perf_counter()
         headscope.study(model, texts, out=Path(folder) / "s", max_windows=windows, progress=False, **kinds[how])
         ended = time.perf_counter()
-        if how == "one process":
-            SHARES.append(sum(WRITING) / (time.process_time() - used))
         return ended - FIRST[0], FIRST[0] - began
+
+
+def checkpoint_costs(model: headscope.Model, texts: Any, rows: int) -> list[float]:
+    """What writing a checkpoint adds to the time of a shard, as a share of it: one number for each eight shards."""
+    windows = (rows * len(ROW) + 1) * WINDOWS_PER_SHARD
+    done = HalfTheCheckpoints.done
+    done.clear()
+    with tempfile.TemporaryDirectory() as folder, replaced("Checkpoints", HalfTheCheckpoints):
+        headscope.study(model, texts, out=Path(folder) / "s", max_windows=windows, progress=False, threads=2)
+    times = [after - before for before, after in pairwise(done)]
+    costs = []
+    for begin in range(0, len(times) - len(ROW) + 1, len(ROW)):
+        row = list(zip(ROW, times[begin : begin + len(ROW)], strict=True))
+        costs.append(sum(t for written, t in row if written) / sum(t for written, t in row if not written) - 1)
+    return costs
 
 
 def main() -> None:
@@ -92,15 +108,19 @@ def main() -> None:
     parser.add_argument("--texts", help="a file with enough texts; the sample has some 400 windows")
     parser.add_argument("--windows", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--checkpoint-rows", type=int, default=8, help="times eight shards, for the cost of checkpoints"
+    )
     parser.add_argument("--without-ray", action="store_true")
     asked = parser.parse_args()
     if torch.get_num_threads() < 2:
         print("This machine has one core; two workers can't be faster than one here.")
     model = headscope.load(asked.model, device="cpu")
     texts = headscope.read_texts([asked.texts]) if asked.texts else headscope.sample_texts()
-    hows = ["one process", "no checkpoints", "two workers", *([] if asked.without_ray else ["ray"])]
+    hows = ["one process", "two workers", *([] if asked.without_ray else ["ray"])]
     seconds(model, texts, 64, "one process")
-    SHARES.clear()
+    costs = checkpoint_costs(model, texts, asked.checkpoint_rows)
+    print("checkpoints, in each eight shards: " + ", ".join(f"{100 * cost:+.1f} %" for cost in costs), flush=True)
     rounds: list[dict[str, float]] = []
     for number in range(asked.rounds):
         times: dict[str, float] = {}
@@ -113,9 +133,11 @@ def main() -> None:
         return statistics.median(times[one] / times[other] for times in rounds)
 
     print(f"\n{model.name}, {asked.windows} windows, median of {asked.rounds} rounds")
-    print(f"checkpoints cost           {100 * statistics.median(SHARES):.2f} % of the processor time (to be under 1 %)")
-    clock = 100 * (ratio("one process", "no checkpoints") - 1)
-    print(f"  by the clock             {clock:+.2f} %, with its noise")
+    error = statistics.stdev(costs) / len(costs) ** 0.5
+    print(
+        f"checkpoints cost           {100 * statistics.mean(costs):+.2f} % of the time (to be under 1 %), "
+        f"standard error {100 * error:.2f}, median {100 * statistics.median(costs):+.2f}"
+    )
     print(f"two workers / two threads  {ratio('two workers', 'one process'):.3f} (to be at most 1)")
     if not asked.without_ray:
         print(f"ray / two workers          {ratio('ray', 'two workers'):.3f} (to be at most 1.1)")

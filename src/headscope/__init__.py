@@ -14,6 +14,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headscope.starting import without_collecting
+
 if TYPE_CHECKING:
     from headscope.checking import Check, verify
     from headscope.comparison import Comparison, compare
@@ -80,7 +82,8 @@ def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used, so that `import headscope` does not import torch."""
     if name not in _HOME:
         raise AttributeError(f"module 'headscope' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"headscope.{_HOME[name]}"), name)
+    with without_collecting():
+        value = getattr(importlib.import_module(f"headscope.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

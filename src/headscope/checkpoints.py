@@ -160,7 +160,7 @@ class Checkpoints:
         about = {"identity": self._identity, "fingerprints": fingerprints, "batch_size": batch_size}
         pieces = safetensors_pieces(arrays, {"headscope": json.dumps(about)})
         path = self._folder / f"{kind}-{number:06d}-{checksum(pieces)}.safetensors"
-        write_atomically(path, pieces)
+        write_atomically(path, pieces, cached=False)
         return path
 
     def _find(self) -> None:

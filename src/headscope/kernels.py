@@ -25,7 +25,13 @@ LANES = 4
 ROWS = 128
 """Rows of C that are multiplied at once, each from the first column on that any of them needs."""
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = numba.njit(error_model="numpy")
+TYPES = (
+    "void(i8, f4[:,:,::1], f4[:,:,:,::1], i8[::1], b1[:,::1], i8[:,::1], i8[:,::1], i1[:,:,::1], f4, f8, "
+    "f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i4[:,:,::1], i8[:,::1], "
+    "f8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], i8[:,:,::1])"
+)
+"""Of the arguments of `_observe`: given them, it is compiled or loaded when this module is, and never a second time."""
 
 
 def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen) -> None:
@@ -64,62 +70,6 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
             rows = output[:, head, i : i + ROWS]
             torch.bmm(rows, output[:, head, i:].mT, out=similarity[:, i : i + ROWS, i:])
         _observe(head, *arguments)
-
-
-@compiled
-def _observe(
-    h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
-    attention_sum, attention_sum_on_lines, similarity_sum, high_count, similarity_histogram,
-    peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
-):  # fmt: skip
-    """One head: similarity (B, S, S), of which the pairs are set; everything else of all heads."""
-    windows, _, length, _ = attention.shape
-    received = np.empty(length, np.float64)
-    is_line = np.empty(length, np.float32)
-    block_end = np.empty((windows, length), np.int64)
-    for b in range(windows):
-        _attention(
-            attention[b, h], size[b], kind[b], line_threshold, received, is_line, block_end[b],
-            attention_sum[h], attention_sum_on_lines[h], attention_to[b, h], lines[b, h],
-        )  # fmt: skip
-    row = np.empty(length, np.float32)
-    best = np.empty(length, np.float32)
-    mask = np.empty(length, np.float32)
-    high = np.empty(length, np.int32)
-    value = np.empty(length, np.int32)
-    inside = np.empty(length, np.float64)
-    everything = np.empty(length, np.float64)
-    degree = np.empty(length, np.int32)
-    equal_degree = np.empty(length, np.int32)
-    counts = np.empty(4, np.int64)
-    spectrum = np.zeros((LANES, V), np.int64)
-    for b in range(windows):
-        matrix = similarity[b]
-        top = _peak(matrix, size[b], part[b], best)
-        peak[b, h] = top
-        counts[:] = 0
-        degree[:] = 0
-        equal_degree[:] = 0
-        contrast[b, h] = np.nan
-        if top > 0:
-            mask[:] = part[b]
-            _pairs(
-                matrix, top, size[b], part[b], mask, flags[b], threshold, block_end[b], row, high, value,
-                inside, everything, degree, equal_degree, counts, similarity_sum[h], high_count[h], spectrum,
-            )  # fmt: skip
-            contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
-            if not np.isfinite(everything.sum()):
-                peak[b, h] = np.nan
-        elif _has_nan(matrix, size[b]):
-            peak[b, h] = np.nan
-        pairs[b, h] = counts[0]
-        repeats[b, h] = counts[1]
-        together[b, h] = counts[2]
-        repeats_together[b, h] = counts[3]
-        focal[b, h], focal_pairs[b, h] = _focal(ids[b], size[b], degree, equal_degree)
-    for lane in range(LANES):
-        for v in range(V):
-            similarity_histogram[h, v] += spectrum[lane, v]
 
 
 @compiled
@@ -336,3 +286,59 @@ def _focal(ids, size, degree, equal_degree):
             most = twice
             focal = ids[i]
     return focal, most // 2
+
+
+@numba.njit(TYPES, cache=True, nogil=True, error_model="numpy")
+def _observe(
+    h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
+    attention_sum, attention_sum_on_lines, similarity_sum, high_count, similarity_histogram,
+    peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
+):  # fmt: skip
+    """One head: similarity (B, S, S), of which the pairs are set; everything else of all heads."""
+    windows, _, length, _ = attention.shape
+    received = np.empty(length, np.float64)
+    is_line = np.empty(length, np.float32)
+    block_end = np.empty((windows, length), np.int64)
+    for b in range(windows):
+        _attention(
+            attention[b, h], size[b], kind[b], line_threshold, received, is_line, block_end[b],
+            attention_sum[h], attention_sum_on_lines[h], attention_to[b, h], lines[b, h],
+        )  # fmt: skip
+    row = np.empty(length, np.float32)
+    best = np.empty(length, np.float32)
+    mask = np.empty(length, np.float32)
+    high = np.empty(length, np.int32)
+    value = np.empty(length, np.int32)
+    inside = np.empty(length, np.float64)
+    everything = np.empty(length, np.float64)
+    degree = np.empty(length, np.int32)
+    equal_degree = np.empty(length, np.int32)
+    counts = np.empty(4, np.int64)
+    spectrum = np.zeros((LANES, V), np.int64)
+    for b in range(windows):
+        matrix = similarity[b]
+        top = _peak(matrix, size[b], part[b], best)
+        peak[b, h] = top
+        counts[:] = 0
+        degree[:] = 0
+        equal_degree[:] = 0
+        contrast[b, h] = np.nan
+        if top > 0:
+            mask[:] = part[b]
+            _pairs(
+                matrix, top, size[b], part[b], mask, flags[b], threshold, block_end[b], row, high, value,
+                inside, everything, degree, equal_degree, counts, similarity_sum[h], high_count[h], spectrum,
+            )  # fmt: skip
+            contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
+            if not np.isfinite(everything.sum()):
+                peak[b, h] = np.nan
+        elif _has_nan(matrix, size[b]):
+            peak[b, h] = np.nan
+        pairs[b, h] = counts[0]
+        repeats[b, h] = counts[1]
+        together[b, h] = counts[2]
+        repeats_together[b, h] = counts[3]
+        focal[b, h], focal_pairs[b, h] = _focal(ids[b], size[b], degree, equal_degree)
+    for lane in range(LANES):
+        for v in range(V):
+            similarity_histogram[h, v] += spectrum[lane, v]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
+from headscope.starting import without_collecting
 
 if TYPE_CHECKING:
     import torch
@@ -85,6 +86,7 @@ class Model:
         return f"Model({self.name!r}, {self.architecture}, {self.dtype} on {self.device})"
 
 
+@without_collecting()
 def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int = 0) -> Model:
     """Load a model and its tokenizer.
 
@@ -237,7 +239,7 @@ def _check_finite(name: str, network: Any) -> None:
     import torch
 
     for key, tensor in network.named_parameters():
-        if not torch.isfinite(tensor.sum(dtype=torch.float64)) and not torch.isfinite(tensor).all():
+        if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
             raise HeadscopeError(f"The weights of {name} hold NaN or infinity in {key}; the file is damaged.")
 
 

@@ -24,6 +24,7 @@ from headscope.similarity import (
     peak,
     value_bin,
 )
+from headscope.starting import without_collecting
 from headscope.windows import KINDS, Batch
 
 EQUAL, TOGETHER = 1, 2
@@ -134,7 +135,8 @@ def observer(device: torch.device) -> Observe:
     """The fastest version of `observe` for a device."""
     if device.type == "cpu":
         try:
-            from headscope import kernels
+            with without_collecting():
+                from headscope import kernels
         except ImportError:
             return observe
         return kernels.observe

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import pyarrow
-import pyarrow.parquet
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
@@ -31,6 +28,7 @@ from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.view import View
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 ARRAYS = "arrays.safetensors"
@@ -145,6 +143,9 @@ class Study:
         return len(self.manifest["layers"]), self.manifest["model"]["heads"], self.manifest["options"]["length"]
 
     def _table(self, name: str) -> pd.DataFrame:
+        import pyarrow
+        import pyarrow.parquet
+
         path = self.folder / f"{name}.parquet"
         layers, heads = self.manifest["layers"], self.manifest["model"]["heads"]
         rows = len(layers) * heads if name == "heads" else len(layers)

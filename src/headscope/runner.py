@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -119,6 +120,7 @@ class _Run:
         self._cutter = Cutter(model.tokenizer, options)
         self._capture = Capture(model.network, options.stack)
         self._layers = chosen_layers(self._capture, options)
+        self._weights_hash = ThreadPoolExecutor(1, "hash").submit(lambda: model.weights_hash)
 
     def run(self, overwrite: bool) -> results.Study:
         began = time.perf_counter()
@@ -127,11 +129,12 @@ class _Run:
             checkpoints.clear(self._folder)
         specs = packed_specs(len(self._layers), self._capture.heads, self._options.length)
         with (
+            Bar(f"Measuring {self._model.name}", "windows", self._progress) as bar,
             closing(self._place.build(self._model, self._options, self._capture)) as engine,
             closing(Checkpoints(self._folder, specs)) as kept,
         ):
             kept.begin(self._identity(engine))
-            self._measure(engine, kept)
+            self._measure(engine, kept, bar)
             if not self._counts.windows:
                 raise HeadscopeError(self._why_no_window())
             example = self._keep_example()
@@ -146,25 +149,24 @@ class _Run:
         checkpoints.clear(self._folder)
         return finished
 
-    def _measure(self, engine: Engine, kept: Checkpoints) -> None:
+    def _measure(self, engine: Engine, kept: Checkpoints, bar: Bar) -> None:
         """Measure what no checkpoint holds."""
-        with Bar(f"Measuring {self._model.name}", "windows", self._progress) as bar:
-            if kept.fingerprints and self._progress:
-                bar.say(f"Going on with the unfinished study in {self._folder}.")
-            for sentence in kept.told:
-                bar.say(sentence)
+        if kept.fingerprints and self._progress:
+            bar.say(f"Going on with the unfinished study in {self._folder}.")
+        for sentence in kept.told:
+            bar.say(sentence)
 
-            def tick(count: int) -> None:
-                bar.advance(count)
-                bar.expect(*self._total())
-                kept.check()
+        def tick(count: int) -> None:
+            bar.advance(count)
+            bar.expect(*self._total())
+            kept.check()
 
-            to_do = self._to_do(_ahead(self._shards(), AHEAD), dict(kept.fingerprints), tick)
-            with closing(engine.run(to_do, tick, bar.say)) as measured:
-                for done in measured:
-                    index = done.shard.index
-                    kept.add(index, self._fingerprints[index], done.arrays, done.batch_size)
-                    del done  # its arrays are large, and the next shard takes a while
+        to_do = self._to_do(_ahead(self._shards(), AHEAD), dict(kept.fingerprints), tick)
+        with closing(engine.run(to_do, tick, bar.say)) as measured:
+            for done in measured:
+                index = done.shard.index
+                kept.add(index, self._fingerprints[index], done.arrays, done.batch_size)
+                del done  # its arrays are large, and the next shard takes a while
         changed = self._texts.changed()
         if changed:
             raise HeadscopeError(
@@ -254,7 +256,7 @@ class _Run:
         return {
             "headscope": metadata.version("headscope"),
             "torch": metadata.version("torch"),
-            "model": f"{model.architecture} {model.weights_hash[:16]}",
+            "model": f"{model.architecture} {self._weights_hash.result()[:16]}",
             "dtype": model.dtype,
             "device": engine.device,
             "shard": f"{self._part.number}/{self._part.of}",
@@ -273,7 +275,7 @@ class _Run:
                 "name": model.name,
                 "architecture": model.architecture,
                 "family": model.network.config.model_type,
-                "weights_sha256": model.weights_hash,
+                "weights_sha256": self._weights_hash.result(),
                 "dtype": model.dtype,
                 "layers": self._capture.layers,
                 "heads": self._capture.heads,

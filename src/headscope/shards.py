@@ -15,6 +15,7 @@ from headscope.capture import Capture
 from headscope.errors import HeadscopeError
 from headscope.lanes import Lanes
 from headscope.models import Model
+from headscope.observation import observer
 from headscope.options import Options
 from headscope.storage import Arrays
 from headscope.tally import Tally
@@ -111,7 +112,8 @@ class ShardRunner:
         self._heads = capture.heads
         self._options = options
         self._layers = chosen_layers(capture, options)
-        self._say = say
+        self.say = say
+        observer(model.device)  # so that its kernel is loaded, or compiled, before there is a shard to measure
         self.batch_size = options.windows_at_once
 
     def run(self, shard: Shard, tick: Tick) -> Arrays:
@@ -153,8 +155,8 @@ class ShardRunner:
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         before, self.batch_size = self.batch_size, self.batch_size // 2
-        if self._say is not None:
-            self._say(f"A batch of {before} windows does not fit into memory; going on with {self.batch_size}.")
+        if self.say is not None:
+            self.say(f"A batch of {before} windows does not fit into memory; going on with {self.batch_size}.")
 
 
 def _out_of_memory(problem: Exception) -> bool:

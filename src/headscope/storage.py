@@ -67,8 +67,12 @@ def file_checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_atomically(path: Path, content: bytes | Pieces) -> None:
-    """Either the whole file is there under its name, or it is not: written aside, synced, renamed."""
+def write_atomically(path: Path, content: bytes | Pieces, cached: bool = True) -> None:
+    """Either the whole file is there under its name, or it is not: written aside, synced, renamed.
+
+    cached: whether the system may keep it in memory. It need not keep what will hardly be read again; and what it lets
+    go of, the next file is written into, which is cheaper than into memory never used before.
+    """
     part = path.with_name(path.name + ".part")
     try:
         with open(part, "wb") as file:
@@ -76,6 +80,8 @@ def write_atomically(path: Path, content: bytes | Pieces) -> None:
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
+            if not cached and hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         os.replace(part, path)
         _sync_folder(path.parent)
     except OSError as problem:

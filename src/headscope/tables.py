@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from headscope.measures import MEASURES
 from headscope.measures.base import Arrays
 from headscope.measures.distance import distance_histogram
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def derived_arrays(arrays: Arrays) -> dict[str, NDArray[Any]]:
@@ -20,6 +22,8 @@ def derived_arrays(arrays: Arrays) -> dict[str, NDArray[Any]]:
 
 def heads_table(arrays: Arrays, layers: list[int]) -> pd.DataFrame:
     """A row per layer and head."""
+    import pandas as pd
+
     heads = arrays["windows"].shape[1]
     return pd.DataFrame(
         {
@@ -33,6 +37,8 @@ def heads_table(arrays: Arrays, layers: list[int]) -> pd.DataFrame:
 
 def layers_table(arrays: Arrays, layers: list[int]) -> pd.DataFrame:
     """A row per layer: shares and means over all windows and heads, `pairs` their sum."""
+    import pandas as pd
+
     counts = arrays["unique_focal_histogram"]
     unique = counts @ np.arange(counts.shape[1]) / counts.sum(1)
     return pd.DataFrame(

@@ -7,10 +7,9 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
@@ -21,6 +20,9 @@ from headscope.options import Special
 from headscope.storage import write_atomically
 from headscope.windows import KINDS
 from headscope.words import word_groups
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ class View:
 
     def pairs(self, layer: int, head: int) -> pd.DataFrame:
         """The high pairs of a head, i < j, the most alike first; `value` is N."""
+        import pandas as pd
+
         normalised = self.normalised[layer, head]
         i, j = np.nonzero(np.triu(normalised > self.threshold))
         labels = np.array(self.labels, dtype=object)
@@ -157,6 +161,8 @@ class View:
 
         `relative` is the attention a token receives, over the most that any receives; `share`, over all.
         """
+        import pandas as pd
+
         found = []
         for each in range(self.heads) if head is None else [head]:
             attention = self.attention[layer, each]
@@ -218,6 +224,8 @@ class View:
 
         Added: `focal_token`, and `lines`, how many there are.
         """
+        import pandas as pd
+
         every = np.triu(self.part[:, None] & self.part, 1)
         distance = np.arange(self.size) - np.arange(self.size)[:, None]
         rows = []

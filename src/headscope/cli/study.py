@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
+from headscope.starting import without_collecting
 
 if TYPE_CHECKING:
     from headscope.models import Model
@@ -100,12 +101,13 @@ def command(
         return _study_images(load(model, device=device, dtype=dtype, seed=seed), texts, chosen, out, overwrite, quiet)
     source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
 
-    from headscope.results import claim
+    with without_collecting():
+        from headscope.results import claim
 
-    claim(out, overwrite)
+        claim(out, overwrite)
 
-    from headscope.models import load
-    from headscope.runner import study
+        from headscope.models import load
+        from headscope.runner import study
 
     loaded = load(model, device=device, dtype=dtype, seed=seed)
     finished = study(

@@ -17,17 +17,15 @@ class Local:
     workers = 1
 
     def __init__(self, model: Model, options: Options, capture: Capture, threads: int) -> None:
-        self._model = model
-        self._options = options
-        self._capture = capture
         self.threads = threads
         self.device = model.device.type
+        self._runner = ShardRunner(model, options, threads, capture)
+        align(model.network)
 
     def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
-        align(self._model.network)
-        runner = ShardRunner(self._model, self._options, self.threads, self._capture, say)
+        self._runner.say = say
         for shard in shards:
-            yield Measured(shard, runner.run(shard, tick), runner.batch_size)
+            yield Measured(shard, self._runner.run(shard, tick), self._runner.batch_size)
 
     def close(self) -> None:
         """Nothing is left running."""
