@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -33,6 +34,9 @@ PLAN = "plan.json"
 LOCK = ".lock"
 FOLD = 4
 """Shards from one sum on disk to the next."""
+QUICK = 20
+"""Seconds. After a quicker shard the cost of its checkpoint would be felt, so it is written when a core has nothing else
+to do; after a slower one it is written at once, so that its memory is free before the next shard has filled its own."""
 
 _NAME = re.compile(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors")
 _REST = "rest of "
@@ -66,7 +70,8 @@ class Checkpoints:
         self._sums: dict[int, Path] = {}
         self._sum: Sum | None = None
         self._summed = 0
-        self._writer = ThreadPoolExecutor(1, "checkpoints", _in_the_background)
+        self._writer: ThreadPoolExecutor | None = None
+        self._begun = time.monotonic()
         self._writing: Future[None] | None = None
 
     def begin(self, identity: Mapping[str, Any]) -> None:
@@ -87,8 +92,11 @@ class Checkpoints:
         write_atomically(plan, json.dumps(identity, indent=1).encode())
 
     def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
-        """Keep one finished shard. It is written while the next one is measured."""
+        """Keep one finished shard; its arrays are handed over. It is written while the next one is measured."""
         self.flush()
+        if self._writer is None:
+            quick = time.monotonic() - self._begun < QUICK
+            self._writer = ThreadPoolExecutor(1, "checkpoints", _yield_to_others if quick else None)
         self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size)
 
     def check(self) -> None:
@@ -103,7 +111,8 @@ class Checkpoints:
             writing.result()
 
     def close(self) -> None:
-        self._writer.shutdown()
+        if self._writer is not None:
+            self._writer.shutdown()
 
     def total(self, count: int) -> Sum | None:
         """The first `count` shards added up, in order; None where there is none. They must be all there are."""
@@ -123,6 +132,7 @@ class Checkpoints:
         if index == self._summed:
             self._add_next(arrays)
             self._add_waiting()
+        arrays.clear()  # they are large, and a sum takes a while to write
         if self._summed - max(self._sums, default=0) >= FOLD:
             assert self._sum is not None
             rest = {_REST + name: array for name, array in self._sum.rest.items()}
@@ -234,8 +244,8 @@ class Checkpoints:
         return found if whole == specs and len(found.fingerprints) == held else None
 
 
-def _in_the_background() -> None:
-    """This thread yields to those that measure: lanes keep step, so one that waits for a core holds up all."""
+def _yield_to_others() -> None:
+    """From now on this thread gives way. Lanes keep step, so one that had to wait for a core would hold up all."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
 

@@ -83,5 +83,5 @@ def two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.
 
 
 def _rows(array: NDArray[Any]) -> NDArray[Any]:
-    """(L, ...) -> (L, rest), as a view; arrays of less than three dimensions are one row."""
-    return array.reshape(len(array), -1) if array.ndim > 2 else array.reshape(1, -1)
+    """(L, H, ...) -> (L * H, rest), as a view; arrays of less than three dimensions are one row."""
+    return array.reshape(array.shape[0] * array.shape[1], -1) if array.ndim > 2 else array.reshape(1, -1)

@@ -119,6 +119,7 @@ class Cutter:
         """
         encoded = self._tokenizer(text.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+        del encoded  # of a long text it is large
         counts.texts += 1
         taken = 0
         spans: list[int] | None = None
