@@ -241,14 +241,14 @@ def measure_time(few: bool, results: dict[str, Any]) -> Found:
         rows.append(time_per_window(*arguments, **more))
         return {"time": rows}
 
-    yield row(base, 16 if few else 192, rounds, [])
+    yield row(base, 16 if few else 384, rounds, [])
     if MPNET.is_dir():
         real = headscope.load(str(MPNET))
-        yield row(real, 16 if few else 192, rounds, [])
+        yield row(real, 16 if few else 384, rounds, [])
         yield row(real, 8 if few else 64, rounds, ["plain_script"])
     if others:
         yield row(base, 16 if few else 64, rounds, others)
-    yield row(base, 8 if few else 128, rounds, [], length=512)
+    yield row(base, 8 if few else 224, min(rounds, 2), [], length=512)
 
 
 def measure_peak(few: bool, results: dict[str, Any]) -> Found:
@@ -274,7 +274,7 @@ def measure_memory(few: bool, results: dict[str, Any]) -> Found:
 
 def measure_start_up(few: bool, results: dict[str, Any]) -> Found:
     folder = MPNET if MPNET.is_dir() else Path(headscope.models._built_in_folder("minilm"))
-    yield {"start_up": start_up(folder, 1 if few else 3)}
+    yield {"start_up": start_up(folder, 1 if few else 7)}
 
 
 PARTS = {

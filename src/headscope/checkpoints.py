@@ -35,8 +35,8 @@ LOCK = ".lock"
 FOLD = 4
 """Shards from one sum on disk to the next."""
 QUICK = 20
-"""Seconds. After a quicker shard the cost of its checkpoint would be felt, so it is written when a core has nothing else
-to do; after a slower one it is written at once, so that its memory is free before the next shard has filled its own."""
+"""Seconds. After a quicker shard the cost of its checkpoint would be felt, so it is written when a core has nothing
+else to do; after a slower one at once, so that its memory is free before the next shard has filled its own."""
 
 _NAME = re.compile(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors")
 _REST = "rest of "
