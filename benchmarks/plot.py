@@ -44,6 +44,24 @@ def draw(results: dict[str, Any]) -> Figure:
     left.set_xlabel("time per window / bare forward pass (line: 1)")
     runs = sorted(results["memory"]["runs"], key=lambda run: run["windows"])
     right.plot([run["windows"] for run in runs], [run["mb_above_loaded"] for run in runs], "o", color=BLUE)
+    base = results["memory_base"]
+    right.plot(base["windows"], base["mb_above_loaded"], "s", color=BLUE, markerfacecolor="none")
+    right.annotate(
+        "BERT-base",
+        (base["windows"], base["mb_above_loaded"]),
+        (6, 0),
+        textcoords="offset points",
+        fontsize=8,
+        va="center",
+    )
+    right.annotate(
+        results["memory"]["model"],
+        (runs[-1]["windows"], runs[-1]["mb_above_loaded"]),
+        (0, -12),
+        textcoords="offset points",
+        fontsize=8,
+        ha="right",
+    )
     right.axhline(400, color=ORANGE, linewidth=1, linestyle="--")
     right.set_xscale("log")
     right.set_ylim(0, 450)
