@@ -6,13 +6,14 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text(f"{speed:.1f} {task.fields['unit']}/s" if speed else "", style="dim")
+        return Text(f"{speed:.1f}/s" if speed else "", style="dim")
 
 
 class _Count(ProgressColumn):
@@ -34,9 +35,9 @@ class Bar:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            _Count(),
-            _Rate(),
-            TimeRemainingColumn(),
+            _Count(Column(no_wrap=True)),
+            _Rate(Column(no_wrap=True)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
             TextColumn("left"),
             console=console,
             transient=True,
