@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 import headscope
-from headscope import HeadscopeError
+from headscope import HeadscopeError, passages
 from headscope.families.small import FAMILIES, small_network
 from headscope.models import Model
 from headscope.options import Options
@@ -92,7 +95,14 @@ def bert() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks)
 
 
-MAKERS = {"gpt2": gpt2, "roberta": roberta, "t5": t5, "llama": llama, "bert": bert}
+def llama2() -> PreTrainedTokenizerFast:
+    """As llama, but pairs are merged in the whole text at once, not word by word."""
+    tokenizer = Tokenizer.from_str(tokenizer_of("llama").backend_tokenizer.to_str())
+    tokenizer.pre_tokenizer = None
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+MAKERS = {"gpt2": gpt2, "roberta": roberta, "t5": t5, "llama": llama, "llama2": llama2, "bert": bert}
 
 
 @cache
@@ -269,3 +279,58 @@ def test_a_stack_is_refused_where_there_is_only_one(tmp_path):
         headscope.study(model_of("BERT", "bert"), SAMPLE[:1], out=tmp_path / "no", stack="cross", length=24)
     with pytest.raises(HeadscopeError, match="--stack is 'middle'; it must be"):
         headscope.Options(stack="middle")
+
+
+class Spy:
+    """A tokenizer that remembers how long the strings were that it was given."""
+
+    def __init__(self, tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.lengths: list[int] = []
+
+    def __call__(self, text, **options):
+        self.lengths.append(len(text))
+        return self._tokenizer(text, **options)
+
+
+def at_once(tokenizer, text: str) -> list[tuple[int, int, int]]:
+    whole = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    return [(token, *place) for token, place in zip(whole["input_ids"], whole["offset_mapping"], strict=True)]
+
+
+WORDS = st.text(st.sampled_from("aeé e\u0301ΣΟς京都。👩\u200d,.-9 \n\t") | st.characters(exclude_categories=["Cs"]))
+STRETCHES = st.builds(lambda word, times: word * times, WORDS, st.integers(1, 600))
+LONG = st.lists(STRETCHES | st.sampled_from(SAMPLE), min_size=1, max_size=12).map("".join)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@given(text=LONG)
+@settings(max_examples=30, deadline=None)
+def test_a_long_text_has_the_tokens_that_it_would_have_at_once(name, text):
+    with patch.object(passages, "PASSAGE", 2 * passages.OVERLAP):
+        assert list(passages.tokens_of(tokenizer_of(name), text)) == at_once(tokenizer_of(name), text)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_tokenizer_is_never_given_more_than_a_passage_of_a_book(name):
+    book = "\n\n".join(SAMPLE * 3)
+    assert len(book) > 5 * passages.PASSAGE
+    spy = Spy(tokenizer_of(name))
+    assert list(passages.tokens_of(spy, book)) == at_once(tokenizer_of(name), book)
+    assert max(spy.lengths) == passages.PASSAGE
+
+
+def test_of_a_book_only_what_is_asked_for_is_tokenized():
+    book = "\n\n".join(SAMPLE * 3)
+    spy = Spy(tokenizer_of("bert"))
+    tokens = passages.tokens_of(spy, book)
+    for _ in range(100):
+        next(tokens)
+    assert sum(spy.lengths) <= 2 * passages.PASSAGE
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("run", ["a" * 20_000, " " * 20_000, "京都" * 10_000, "=-" * 10_000])
+def test_where_passages_find_nothing_to_agree_on_they_grow(name, run):
+    text = SAMPLE[0] + run + SAMPLE[1]
+    assert list(passages.tokens_of(tokenizer_of(name), text)) == at_once(tokenizer_of(name), text)

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
 from headscope.options import Options
+from headscope.passages import Token, tokens_of
 from headscope.texts import Text
 
 KINDS = ("first", "special", "sentence_end", "comma", "punctuation", "word")
@@ -117,33 +119,31 @@ class Cutter:
 
         Ends after window `most` of all; a window whose number among all is not `wanted` is counted but not made.
         """
-        encoded = self._tokenizer(text.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
-        del encoded  # of a long text it is large
         counts.texts += 1
         taken = 0
-        spans: list[int] | None = None
-        for begin in range(0, len(ids), self._content):
-            piece = slice(begin, begin + self._content)
-            size = len(ids[piece])
-            if begin and self._options.windows == "first":
+        starts: list[int] | None = None
+        tokens = tokens_of(self._tokenizer, text.text)
+        before = 0
+        while content := list(islice(tokens, self._content)):
+            if before and self._options.windows == "first":
                 counts.later_windows_left_out += 1
-            elif size < self._content and self._options.short == "drop":
+            elif len(content) < self._content and self._options.short == "drop":
                 counts.short_windows_left_out += 1
-                counts.longest_short = max(counts.longest_short, len(ids))
+                counts.longest_short = max(counts.longest_short, before + len(content))
             else:
                 taken += 1
                 counts.windows += 1
                 if wanted is None or wanted(counts.windows - 1):
-                    spans = spans or sentence_starts(text.text)
-                    yield self._window(text, ids[piece], offsets[piece], spans)
+                    starts = starts or sentence_starts(text.text)
+                    yield self._window(text, content, starts)
                 if counts.windows == most:
                     return
+            before += len(content)
         counts.texts_without_window += not taken
 
-    def _window(self, text: Text, content: list[int], offsets: list[tuple[int, int]], starts: list[int]) -> Window:
+    def _window(self, text: Text, content: list[Token], starts: list[int]) -> Window:
         length = self._options.length
-        ids = [*self.prefix, *content, *self.suffix]
+        ids = [*self.prefix, *(token.id for token in content), *self.suffix]
         size = len(ids)
         before, after = len(self.prefix), len(self.suffix)
         kinds = np.full(length, WORD, dtype=np.int8)
@@ -152,7 +152,7 @@ class Cutter:
         start = np.zeros(length, dtype=np.int64)
         end = np.zeros(length, dtype=np.int64)
         special[:before] = special[size - after : size] = True
-        for place, (token, (left, right)) in enumerate(zip(content, offsets, strict=True), start=before):
+        for place, (token, left, right) in enumerate(content, start=before):
             piece = text.text[left:right]
             stripped = piece.lstrip()
             left += len(piece) - len(stripped) if stripped else 0

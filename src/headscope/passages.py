@@ -1,0 +1,56 @@
+"""The tokens of a text of any length, in memory that does not grow with it.
+
+Given a whole book, a tokenizer takes some 600 bytes a token. So a text is tokenized in passages that overlap, and where
+one ends and the next begins only tokens are believed that both agree on. The result is that of the whole text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+PASSAGE = 2**13
+OVERLAP = 2**10
+"""Characters."""
+
+
+class Token(NamedTuple):
+    """`start` and `end` are the characters of the text that it covers, as the tokenizer says."""
+
+    id: int
+    start: int
+    end: int
+
+
+def tokens_of(tokenizer: Any, text: str) -> Iterator[Token]:
+    """The tokens of a text, in order, without those that a tokenizer adds before and after it.
+
+    The start of a passage is not that of a word, so its first tokens may be wrong, and so may the last. Two neighbours
+    are joined if their tokens are equal in the middle half of what they share; else the first is made longer.
+    """
+    begin, stop = 0, PASSAGE
+    given = 0
+    left = _tokens(tokenizer, text, begin, stop)
+    while stop < len(text):
+        next_begin, next_stop = stop - OVERLAP, stop - OVERLAP + PASSAGE
+        right = _tokens(tokenizer, text, next_begin, next_stop)
+        first, last = next_begin + OVERLAP // 4, stop - OVERLAP // 4
+        shared = _between(left, first, last)
+        if shared and shared == _between(right, first, last):
+            yield from _between(left, given, last)
+            begin, stop, given, left = next_begin, next_stop, last, right
+        else:
+            stop += stop - begin
+            left = _tokens(tokenizer, text, begin, stop)
+    yield from _between(left, given, len(text) + 1)
+
+
+def _tokens(tokenizer: Any, text: str, begin: int, stop: int) -> list[Token]:
+    """Those of the characters from `begin` to before `stop`, counted in the whole text."""
+    encoded = tokenizer(text[begin:stop], add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    pairs = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+    return [Token(number, begin + start, begin + end) for number, (start, end) in pairs]
+
+
+def _between(tokens: list[Token], first: int, last: int) -> list[Token]:
+    return [token for token in tokens if first <= token.start < last]
