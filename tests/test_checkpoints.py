@@ -170,17 +170,29 @@ def test_a_forged_checkpoint_with_a_right_checksum_is_not_taken(tmp_path: Path) 
         (arrays_of(0), {"batch_size": None}),
     ]:
         facts = {"identity": identity, "fingerprints": ["f"], "batch_size": 8, **about}
-        pieces = safetensors_pieces(arrays, {"headscope": json.dumps(facts)})
+        pieces = [*safetensors_pieces(arrays, {"headscope": json.dumps(facts)})]
         (whole.parent / f"shard-000001-{checksum(pieces)}.safetensors").write_bytes(b"".join(pieces))
         again = opened(tmp_path)
         assert sorted(again.fingerprints) == [0]
         assert "checkpoint of shard 1 was damaged" in again.told[0]
 
 
+def test_a_shard_is_let_go_before_the_disk_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints = filled(tmp_path, [0])
+    arrays = arrays_of(1)
+    held = []
+    monkeypatch.setattr("headscope.storage.os.fsync", lambda handle: held.append(len(arrays)))
+    checkpoints.add(1, "f1", arrays, 8)
+    checkpoints.flush()
+    assert held[0] == 0
+
+
 def test_only_checkpoints_are_removed(tmp_path: Path) -> None:
     filled(tmp_path, [0, 1])
     note = tmp_path / FOLDER / "note.txt"
     note.write_text("mine")
+    for unfinished in ("shard-000002.safetensors.part", "plan.json.part"):
+        (tmp_path / FOLDER / unfinished).write_bytes(b"half")
     remove(tmp_path)
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["note.txt"]
     note.unlink()
@@ -201,7 +213,7 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_keeps_its_lock
 
 def test_arrays_are_written_as_the_safetensors_library_reads_them(tmp_path: Path) -> None:
     arrays = {**arrays_of(1), "turned": arrays_of(2)["total"].swapaxes(0, 2), "none": np.zeros((0, 3), np.int64)}
-    pieces = safetensors_pieces(arrays, {"a": "ä"})
+    pieces = [*safetensors_pieces(arrays, {"a": "ä"})]
     write_atomically(tmp_path / "x", pieces)
     assert_same(load_file(tmp_path / "x"), arrays)
     assert file_checksum(tmp_path / "x") == checksum(pieces) == checksum(b"".join(pieces))

@@ -9,11 +9,7 @@ costs at most one shard.
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -26,7 +22,16 @@ from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
 from headscope.specs import Specs
-from headscope.storage import KINDS, Arrays, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.storage import (
+    KINDS,
+    Arrays,
+    Piece,
+    checksum,
+    file_checksum,
+    safetensors_pieces,
+    write_atomically,
+    write_under_checksum,
+)
 from headscope.sums import Sum
 
 FOLDER = "unfinished"
@@ -34,11 +39,9 @@ PLAN = "plan.json"
 LOCK = ".lock"
 FOLD = 4
 """Shards from one sum on disk to the next."""
-QUICK = 20
-"""Seconds. After a quicker shard the cost of its checkpoint would be felt, so it is written when a core has nothing
-else to do; after a slower one at once, so that its memory is free before the next shard has filled its own."""
 
 _NAME = re.compile(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors")
+_PART = re.compile(r"(sum|shard)-\d{6}\.safetensors\.part")
 _REST = "rest of "
 """Before the name of a float array: what rounding cut off its sum."""
 
@@ -71,7 +74,6 @@ class Checkpoints:
         self._sum: Sum | None = None
         self._summed = 0
         self._writer: ThreadPoolExecutor | None = None
-        self._begun = time.monotonic()
         self._writing: Future[None] | None = None
 
     def begin(self, identity: Mapping[str, Any]) -> None:
@@ -95,8 +97,7 @@ class Checkpoints:
         """Keep one finished shard; its arrays are handed over. It is written while the next one is measured."""
         self.flush()
         if self._writer is None:
-            quick = time.monotonic() - self._begun < QUICK
-            self._writer = ThreadPoolExecutor(1, "checkpoints", _yield_to_others if quick else None)
+            self._writer = ThreadPoolExecutor(1, "checkpoints")
         self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size)
 
     def check(self) -> None:
@@ -127,35 +128,49 @@ class Checkpoints:
         return self._sum
 
     def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
-        self._singles[index] = self._write("shard", index, [fingerprint], batch_size, arrays)
-        self._count_in(index, fingerprint, batch_size)
-        if index == self._summed:
-            self._add_next(arrays)
-            self._add_waiting()
+        is_next = index == self._summed
+        pieces = self._pieces([fingerprint], batch_size, arrays)
+        self._singles[index] = self._write("shard", index, self._add_written(pieces, arrays) if is_next else pieces)
+        self._summed += is_next
         arrays.clear()  # they are large, and a sum takes a while to write
+        self._count_in(index, fingerprint, batch_size)
+        self._add_waiting()
         if self._summed - max(self._sums, default=0) >= FOLD:
-            assert self._sum is not None
-            rest = {_REST + name: array for name, array in self._sum.rest.items()}
-            fingerprints = [self.fingerprints[i] for i in range(self._summed)]
-            path = self._write("sum", self._summed, fingerprints, self.batch_size or 0, self._sum.whole | rest)
-            self._sums[self._summed] = path
+            self._write_sum()
             self._prune()
+
+    def _add_written(self, pieces: Iterator[Piece], arrays: Arrays) -> Iterator[Piece]:
+        """The pieces of the next shard. As soon as an array is written it is added and let go: the one that is
+        measured meanwhile takes as much memory again."""
+        if self._sum is None:
+            self._sum = Sum(arrays)
+            yield from pieces
+            return
+        yield next(pieces)
+        for name in sorted(arrays):
+            yield next(pieces)
+            self._sum.add({name: arrays.pop(name)})
+
+    def _write_sum(self) -> None:
+        assert self._sum is not None
+        rest = {_REST + name: array for name, array in self._sum.rest.items()}
+        fingerprints = [self.fingerprints[i] for i in range(self._summed)]
+        pieces = self._pieces(fingerprints, self.batch_size or 0, self._sum.whole | rest)
+        self._sums[self._summed] = self._write("sum", self._summed, pieces)
 
     def _count_in(self, index: int, fingerprint: str, batch_size: int) -> None:
         self.fingerprints[index] = fingerprint
         self.batch_size = min(batch_size, self.batch_size or batch_size)
 
-    def _add_next(self, arrays: Arrays) -> None:
-        if self._sum is None:
-            self._sum = Sum(arrays)
-        else:
-            self._sum.add(arrays)
-        self._summed += 1
-
     def _add_waiting(self) -> None:
         """Shards that were finished before one that comes earlier."""
         while self._summed in self._singles:
-            self._add_next(_arrays(self._singles[self._summed]))
+            arrays = _arrays(self._singles[self._summed])
+            if self._sum is None:
+                self._sum = Sum(arrays)
+            else:
+                self._sum.add(arrays)
+            self._summed += 1
 
     def _prune(self) -> None:
         """Remove what the older of the two newest sums makes superfluous."""
@@ -166,12 +181,12 @@ class Checkpoints:
         for path in stale:
             path.unlink(missing_ok=True)
 
-    def _write(self, kind: str, number: int, fingerprints: list[str], batch_size: int, arrays: Arrays) -> Path:
+    def _write(self, kind: str, number: int, pieces: Iterator[Piece]) -> Path:
+        return write_under_checksum(self._folder / f"{kind}-{number:06d}.safetensors", pieces)
+
+    def _pieces(self, fingerprints: list[str], batch_size: int, arrays: Arrays) -> Iterator[Piece]:
         about = {"identity": self._identity, "fingerprints": fingerprints, "batch_size": batch_size}
-        pieces = safetensors_pieces(arrays, {"headscope": json.dumps(about)})
-        path = self._folder / f"{kind}-{number:06d}-{checksum(pieces)}.safetensors"
-        write_atomically(path, pieces, cached=False)
-        return path
+        return safetensors_pieces(arrays, {"headscope": json.dumps(about)})
 
     def _find(self) -> None:
         """Take stock of what is on disk. What is damaged is removed, and its shards are measured again."""
@@ -244,12 +259,6 @@ class Checkpoints:
         return found if whole == specs and len(found.fingerprints) == held else None
 
 
-def _yield_to_others() -> None:
-    """From now on this thread gives way. Lanes keep step, so one that had to wait for a core would hold up all."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
-
-
 @contextmanager
 def locked(study: Path) -> Iterator[None]:
     """Hold the study folder for one run; the next one is refused. A run that leaves no shard leaves no folder."""
@@ -292,8 +301,8 @@ def remove(study: Path) -> None:
 
 def _remove(folder: Path, *names: str) -> None:
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        name = path.name.removesuffix(".part")
-        if name in names or _NAME.fullmatch(name):
+        ours = path.name.removesuffix(".part") in names or _NAME.fullmatch(path.name) or _PART.fullmatch(path.name)
+        if ours:
             path.unlink(missing_ok=True)
 
 

@@ -186,9 +186,9 @@ def write(folder: Path, manifest: dict[str, Any], total: Sum) -> Study:
     """Write a finished study; the manifest comes last, so that a folder that has one is whole."""
     layers = manifest["layers"]
     states = total.whole
-    files: dict[str, bytes | Pieces] = {ARRAYS: safetensors_pieces({**states, **derived_arrays(states)})}
+    files: dict[str, bytes | Pieces] = {ARRAYS: [*safetensors_pieces({**states, **derived_arrays(states)})]}
     if manifest["part"] is not None:
-        files[REST] = safetensors_pieces(total.rest)
+        files[REST] = [*safetensors_pieces(total.rest)]
     # A part may hold no window at all: then every mean is NaN.
     with np.errstate(invalid="ignore"):
         tables = {"heads": heads_table(states, layers), "layers": layers_table(states, layers)}

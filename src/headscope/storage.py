@@ -7,7 +7,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from headscope.errors import HeadscopeError
 
 Arrays = dict[str, NDArray[Any]]
-Pieces = Iterable[bytes | memoryview]
+Piece = bytes | memoryview
+Pieces = Iterable[Piece]
 
 KINDS = {"F64": "float64", "I64": "int64"}
 """The types of arrays in a study, by their names in a safetensors file."""
@@ -39,20 +40,22 @@ def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
 
 def safetensors_pieces(
     arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
-) -> list[bytes | memoryview]:
-    """A safetensors file of float64 and int64 arrays as a row of buffers; the arrays themselves are not copied."""
+) -> Iterator[Piece]:
+    """A safetensors file of float64 and int64 arrays: its head, then the arrays by name. They are not copied, and an
+    array may be taken away once the piece after its own is asked for."""
+    names = sorted(arrays)
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    data = []
     offset = 0
-    for name, array in sorted(arrays.items()):
-        array = np.ascontiguousarray(array)
-        end = offset + array.nbytes
-        header[name] = {"dtype": _CODES[array.dtype.name], "shape": array.shape, "data_offsets": [offset, end]}
-        data.append(array.reshape(-1).view(np.uint8).data)
+    for name in names:
+        end = offset + arrays[name].nbytes
+        code = _CODES[arrays[name].dtype.name]
+        header[name] = {"dtype": code, "shape": arrays[name].shape, "data_offsets": [offset, end]}
         offset = end
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    return [len(text).to_bytes(8, "little"), text, *data]
+    yield len(text).to_bytes(8, "little") + text
+    for name in names:
+        yield np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data
 
 
 def checksum(content: bytes | Pieces) -> str:
@@ -67,12 +70,29 @@ def file_checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_atomically(path: Path, content: bytes | Pieces, cached: bool = True) -> None:
-    """Either the whole file is there under its name, or it is not: written aside, synced, renamed.
+def write_atomically(path: Path, content: bytes | Pieces) -> None:
+    """Either the whole file is there under its name, or it is not: written aside, synced, renamed."""
+    _write(path, content, lambda: path)
 
-    cached: whether the system may keep it in memory. It need not keep what will hardly be read again; and what it lets
-    go of, the next file is written into, which is cheaper than into memory never used before.
+
+def write_under_checksum(path: Path, content: Pieces) -> Path:
+    """The same, with the checksum of the content put into the name: a.b becomes a-CHECKSUM.b.
+
+    The system is not asked to keep the file in memory. It will hardly be read again; and what the system lets go of,
+    the next file is written into, which is cheaper than into memory never used before.
     """
+    digest = hashlib.sha256()
+
+    def hashed() -> Iterator[Piece]:
+        for piece in content:
+            digest.update(piece)
+            yield piece
+
+    return _write(path, hashed(), lambda: path.with_stem(f"{path.stem}-{digest.hexdigest()}"), cached=False)
+
+
+def _write(path: Path, content: bytes | Pieces, name: Callable[[], Path], cached: bool = True) -> Path:
+    """`path` is for messages and for the file aside; `name` is asked when all is written."""
     part = path.with_name(path.name + ".part")
     try:
         with open(part, "wb") as file:
@@ -82,7 +102,7 @@ def write_atomically(path: Path, content: bytes | Pieces, cached: bool = True) -
             os.fsync(file.fileno())
             if not cached and hasattr(os, "posix_fadvise"):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        os.replace(part, path)
+        os.replace(part, name())
         _sync_folder(path.parent)
     except OSError as problem:
         with suppress(OSError):
@@ -91,6 +111,7 @@ def write_atomically(path: Path, content: bytes | Pieces, cached: bool = True) -
             f"{path} can't be written: {problem.strerror or problem}; what is finished is kept, "
             "and the same command goes on from there."
         ) from None
+    return name()
 
 
 def _pieces(content: bytes | Pieces) -> Pieces:

@@ -34,12 +34,14 @@ class Sum:
         }
 
     def add(self, part: Part, rest: Part | None = None) -> None:
+        """Add arrays to those of the same names."""
         self._nothing_cut_off = False
-        for name, whole in self.whole.items():
+        for name, added in part.items():
+            whole = self.whole[name]
             if name not in self.rest:
-                np.add(whole, part[name], out=whole)
+                np.add(whole, added, out=whole)
                 continue
-            _add_rows(whole, part[name], self.rest[name])
+            _add_rows(whole, added, self.rest[name])
             if rest is not None:
                 self.rest[name] += rest[name]
 
