@@ -17,7 +17,7 @@ from headscope.lanes import Lanes
 from headscope.models import Model
 from headscope.observation import observer
 from headscope.options import Options
-from headscope.storage import Arrays
+from headscope.storage import Arrays, give_back
 from headscope.tally import Tally
 from headscope.windows import Batch, Window, stack
 
@@ -143,6 +143,7 @@ class ShardRunner:
         size = self.batch_size
         pieces = ((batch[begin : begin + size], None) for begin in range(0, len(batch), size))
         tally.add(self._lanes, pieces, tick)
+        give_back()  # or what the lanes no longer use would add to the next shard's beginning, when this one is kept
         return tally.arrays()
 
     def _halve(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import math
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +38,12 @@ def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
     if size < _LARGE:
         return np.zeros(shape, dtype)
     return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
+
+
+def give_back() -> None:
+    """Hand free memory that the usual allocator keeps back to the system, where it can be asked to (glibc)."""
+    if sys.platform == "linux" and hasattr(system := ctypes.CDLL(None), "malloc_trim"):
+        system.malloc_trim(0)
 
 
 def safetensors_pieces(
