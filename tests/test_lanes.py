@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ class Idle:
 
 
 def run(count: int, items: Any, take: Any, turns: Turns | None = None, finished: Any = lambda item: None) -> None:
-    Lanes(Idle(), CPU, count).run(items, take, turns or Turns(1), finished)  # type: ignore[arg-type]
+    with closing(Lanes(Idle(), CPU, count)) as lanes:  # type: ignore[arg-type]
+        lanes.run(items, take, turns or Turns(1), finished)
 
 
 def lanes_alive() -> list[str]:
@@ -116,6 +118,21 @@ def test_a_lane_computes_with_one_thread_and_the_caller_as_before() -> None:
         assert (seen, torch.get_num_threads()) == ([1] * 4, 2)
     finally:
         torch.set_num_threads(before)
+
+
+def test_the_same_threads_take_one_run_after_another_and_end_when_closed() -> None:
+    used: set[int] = set()
+    with closing(Lanes(Idle(), CPU, 2)) as lanes:  # type: ignore[arg-type]
+        for _ in range(5):
+            together = threading.Barrier(2, timeout=20)
+
+            def take(capture: Any, number: int, item: int, together: threading.Barrier = together) -> None:
+                used.add(threading.get_native_id())
+                together.wait()
+
+            lanes.run(range(2), take, Turns(1), lambda item: None)
+        assert (len(used), len(lanes_alive())) == (2, 2)
+    assert lanes_alive() == []
 
 
 def test_one_lane_is_enough_for_a_gpu() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -54,12 +55,15 @@ class Turns:
 class Lanes:
     """On a CPU as many as `threads`; another device is busy with one.
 
-    Each lane has a capture of its own, because a network that is captured can only run one batch at a time.
+    Each lane has a capture of its own, because a network that is captured can only run one batch at a time. Its thread
+    lives until the lanes are closed: the memory that the allocator keeps for it is used again, where that of a thread
+    that has ended lies idle.
     """
 
     def __init__(self, capture: Capture, device: torch.device, threads: int) -> None:
         count = threads if device.type == "cpu" else 1
         self._captures = [capture, *(capture.twin() for _ in range(count - 1))]
+        self._threads = ThreadPoolExecutor(count, "lane")
 
     def run(
         self,
@@ -90,20 +94,20 @@ class Lanes:
                 turns.stop()
                 reports.put(problem)
 
-        threads = [
-            threading.Thread(target=lane, args=(capture,), daemon=True, name="lane") for capture in self._captures
-        ]
+        running: list[Future[None]] = []
         with _one_thread_each():
             try:
-                for thread in threads:
-                    thread.start()
-                _listen(reports, len(threads), finished)
+                for capture in self._captures:
+                    running.append(self._threads.submit(lane, capture))
+                _listen(reports, len(running), finished)
             finally:
                 stopped.set()
                 turns.stop()
-                for thread in threads:
-                    if thread.ident is not None:
-                        thread.join()
+                wait(running)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
 
 
 def _listen(

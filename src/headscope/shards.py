@@ -138,6 +138,9 @@ class ShardRunner:
             tick(-done)
             self._halve()
 
+    def close(self) -> None:
+        self._lanes.close()
+
     def _measure(self, batch: Batch, tick: Tick) -> Arrays:
         tally = Tally(self._heads, self._layers, self._options, self._device)
         size = self.batch_size

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import metadata
@@ -167,8 +168,10 @@ def study_images(
     )
     chosen = chosen_layers(capture, options)
     tally = Tally(capture.heads, chosen, options, model.device)
-    lanes = Lanes(capture, model.device, torch.get_num_threads())
-    with Bar(f"Measuring {model.name}", "images", progress) as bar:
+    with (
+        Bar(f"Measuring {model.name}", "images", progress) as bar,
+        closing(Lanes(capture, model.device, torch.get_num_threads())) as lanes,
+    ):
         tally.add(lanes, _with_tokens(model, grid, chain([first], batches)), bar.advance)
     arrays = whole(tally.arrays())
     return ImageStudy(

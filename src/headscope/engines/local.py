@@ -28,4 +28,4 @@ class Local:
             yield Measured(shard, self._runner.run(shard, tick), self._runner.batch_size)
 
     def close(self) -> None:
-        """Nothing is left running."""
+        self._runner.close()
