@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -94,11 +95,15 @@ class Checkpoints:
         write_atomically(plan, json.dumps(identity, indent=1).encode())
 
     def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
-        """Keep one finished shard; its arrays are handed over. It is written while the next one is measured."""
+        """Keep one finished shard; its arrays are handed over. This waits until they are let go, because the next shard
+        takes as much memory again, but not until the disk has them."""
         self.flush()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "checkpoints")
-        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size)
+        let_go = threading.Event()
+        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size, let_go)
+        self._writing.add_done_callback(lambda _: let_go.set())
+        let_go.wait()
 
     def check(self) -> None:
         """Raise if the newest shard turned out not to be writable."""
@@ -127,29 +132,33 @@ class Checkpoints:
             self._sum.settle()
         return self._sum
 
-    def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
+    def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, let_go: threading.Event) -> None:
         is_next = index == self._summed
         pieces = self._pieces([fingerprint], batch_size, arrays)
-        self._singles[index] = self._write("shard", index, self._add_written(pieces, arrays) if is_next else pieces)
+        self._singles[index] = self._write("shard", index, self._letting_go(pieces, arrays, is_next, let_go))
         self._summed += is_next
-        arrays.clear()  # they are large, and a sum takes a while to write
         self._count_in(index, fingerprint, batch_size)
         self._add_waiting()
         if self._summed - max(self._sums, default=0) >= FOLD:
             self._write_sum()
             self._prune()
 
-    def _add_written(self, pieces: Iterator[Piece], arrays: Arrays) -> Iterator[Piece]:
-        """The pieces of the next shard. As soon as an array is written it is added and let go: the one that is
-        measured meanwhile takes as much memory again."""
-        if self._sum is None:
+    def _letting_go(
+        self, pieces: Iterator[Piece], arrays: Arrays, is_next: bool, let_go: threading.Event
+    ) -> Iterator[Piece]:
+        """The pieces of a shard. As soon as an array is written it is added, if it is its turn, and let go."""
+        if is_next and self._sum is None:
             self._sum = Sum(arrays)
+            let_go.set()
             yield from pieces
             return
         yield next(pieces)
         for name in sorted(arrays):
             yield next(pieces)
-            self._sum.add({name: arrays.pop(name)})
+            part = {name: arrays.pop(name)}
+            if is_next and self._sum is not None:
+                self._sum.add(part)
+        let_go.set()
 
     def _write_sum(self) -> None:
         assert self._sum is not None
