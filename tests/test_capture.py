@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from headscope import capture
 from headscope.capture import NAME, Capture
 from headscope.errors import HeadscopeError
 from headscope.options import Options
@@ -60,6 +61,26 @@ def test_head_outputs_equal_a_recomputation_from_the_layers_own_weights(which, r
                     assert not A[window, head, :real, real:].any()
 
 
+def test_a_is_put_together_in_one_place_for_all_layers(minilm):
+    ids, mask = batch_of(minilm, TEXTS)
+    places = set()
+    Capture(minilm.network).run(ids, mask, lambda layer, A, Z: places.add(A.data_ptr()))
+    assert len(places) == 1
+
+
+def test_a_batch_is_left_whole_where_a_call_brings_what_may_differ_between_windows():
+    query = torch.zeros(4, 2, 8, 3)
+    mask = torch.zeros(4, 1, 8, 8)
+    for brought in ({}, {"scaling": 0.5, "position_bias": torch.zeros(1, 2, 8, 8)}):
+        assert capture._can_be_cut(query, mask, brought)
+        assert capture._can_be_cut(query, None, brought)
+    for brought in ({"position_ids": torch.zeros(4, 8)}, {"sinks": torch.zeros(2)}, {"length": torch.tensor(8)}):
+        assert not capture._can_be_cut(query, mask, brought)
+    assert not capture._can_be_cut(query[:1], mask[:1], {})
+    assert not capture._can_be_cut(query, mask[0, 0], {})
+    assert not capture._can_be_cut(query.to("meta"), None, {})
+
+
 def test_capturing_leaves_the_network_as_it_was(minilm):
     ids, mask = batch_of(minilm, TEXTS)
     before = minilm.network.config._attn_implementation
@@ -78,10 +99,10 @@ def test_the_model_is_stopped_after_the_last_layer_wanted(minilm):
         layer.register_forward_hook(lambda *_, number=number: ran.append(number))
         for number, layer in enumerate(minilm.network.encoder.layer)
     ]
-    capture = Capture(minilm.network)
+    capturing = Capture(minilm.network)
     ran.clear()
     found = []
-    capture.run(ids, mask, lambda layer, A, Z: found.append(layer), last=2)
+    capturing.run(ids, mask, lambda layer, A, Z: found.append(layer), last=2)
     for handle in handles:
         handle.remove()
     assert found == [0, 1, 2]

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from headscope import HeadscopeError
+from headscope import HeadscopeError, capture
 from headscope.capture import Capture
 from headscope.families import HOOKED
 from headscope.families.small import FAMILIES, VOCABULARY, Family, small_network
@@ -115,9 +115,26 @@ def test_capture_equals_an_independent_computation(family, stack):
         assert Z.abs().max() > 0
 
 
-@pytest.mark.parametrize(
-    ("family", "stack"), [case for case in CASES if case.values[0].kind not in ("vision", "sound")]
-)
+OF_TEXTS = [case for case in CASES if case.values[0].kind not in ("vision", "sound")]
+
+
+@pytest.mark.parametrize("length", [10, 33])
+@pytest.mark.parametrize(("family", "stack"), OF_TEXTS)
+def test_a_batch_taken_window_by_window_gives_the_same_bits(family, stack, length, monkeypatch):
+    network = network_of(family.name)
+    ids = torch.randint(5, VOCABULARY, (5, length), generator=torch.Generator().manual_seed(2))
+    full = torch.ones_like(ids)
+    padded = (torch.arange(length) < torch.arange(5)[:, None] + length - 4).long()
+    found = []
+    for cut in (capture._can_be_cut, lambda *_: False):
+        monkeypatch.setattr(capture, "_can_be_cut", cut)
+        found.append(
+            [tensor for mask in (full, padded) for both in captured(network, stack, ids, mask) for tensor in both]
+        )
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize(("family", "stack"), OF_TEXTS)
 def test_padding_and_the_future_get_no_attention(family, stack):
     network = network_of(family.name)
     causal = family.kind == "decoder" or stack == "decoder"

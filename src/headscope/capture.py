@@ -13,6 +13,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +30,7 @@ STACKS = ("encoder", "decoder", "cross")
 """Of an encoder-decoder: self attention of either, and the decoder's attention to the encoder."""
 
 Receive = Callable[[int, Tensor, Tensor], None]
-"""Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d)."""
+"""Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d). A is lent: the next layer overwrites it."""
 
 
 class NotCaptured(HeadscopeError):
@@ -60,6 +61,13 @@ class Recorder:
         self._layers = layers
         self._last = last
         self._calls = 0
+        self._room: Tensor | None = None
+
+    def room(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Where the A of a batch is put together: one place for all layers of a pass that are of one shape."""
+        if self._room is None or self._room.shape != shape or self._room.dtype != like.dtype:
+            self._room = like.new_empty(shape)
+        return self._room
 
     def record(self, attention: Tensor, output: Tensor) -> None:
         """attention: (B, H, S, S); output: (B, H, S, d)."""
@@ -84,11 +92,51 @@ def attention_function(
 
     The weights go no further then: the model, which can do without them, would keep them through the rest of a layer.
     """
-    output, attention = _eager(module)(module, query, key, value, attention_mask, **kwargs)
+    eager = partial(_eager(module), module, **kwargs)
     if headscope_recorder is None:
-        return output, attention
+        return eager(query, key, value, attention_mask)
+    if _can_be_cut(query, attention_mask, kwargs):
+        output, attention = _window_by_window(eager, query, key, value, attention_mask, headscope_recorder)
+    else:
+        output, attention = eager(query, key, value, attention_mask)
     headscope_recorder.record(attention, output.transpose(1, 2))
     return output, None
+
+
+def _can_be_cut(query: Tensor, mask: Tensor | None, others: Mapping[str, Any]) -> bool:
+    """Whether a batch may be taken apart, window by window: on a CPU, where nothing else that comes along with the call
+    has an entry for each window, or may have."""
+    same = all(not isinstance(value, Tensor) or value.shape[:1] == (1,) for value in others.values())
+    return query.device.type == "cpu" and len(query) > 1 and same and (mask is None or mask.ndim == 4)
+
+
+def _window_by_window(
+    eager: Callable[..., tuple[Tensor, Tensor]],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    recorder: Recorder,
+) -> tuple[Tensor, Tensor]:
+    """The same as eager(query, key, value, mask), to the last bit. The scores of one window stay in the cache until
+    they are A; and of blocks as large as the A of a batch, which allocators find hard to place, there is only one."""
+    windows = len(query)
+    query, key, value = _stacked(query), _stacked(key.mT).mT, _stacked(value)
+    outputs = []
+    for b in range(windows):
+        one = slice(b, b + 1)
+        of_window = mask[one] if mask is not None and len(mask) == windows else mask
+        output, attention = eager(query[one], key[one], value[one], of_window)
+        room = recorder.room((windows, *attention.shape[1:]), attention)
+        room[one] = attention
+        outputs.append(output)
+    return torch.cat(outputs), room
+
+
+def _stacked(matrices: Tensor) -> Tensor:
+    """(B, H, m, n), as a product of the whole batch takes them: copied unless they lie in one stack. Those of a single
+    window always do, and if they were not copied would be multiplied, and rounded, in another way."""
+    return matrices.flatten(0, 1).view(matrices.shape)
 
 
 AttentionInterface.register(NAME, attention_function)

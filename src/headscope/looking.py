@@ -78,7 +78,7 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> Vi
 
     def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:
         if layer in layers:
-            attentions[layer] = attention[0].float().cpu().numpy()
+            attentions[layer] = attention[0].clone().float().cpu().numpy()
             outputs[layer] = output[0].float().cpu().numpy()
 
     ids = torch.from_numpy(window.ids[None, :size]).to(model.device)
