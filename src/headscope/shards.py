@@ -146,7 +146,7 @@ class ShardRunner:
         size = self.batch_size
         pieces = ((batch[begin : begin + size], None) for begin in range(0, len(batch), size))
         tally.add(self._lanes, pieces, tick)
-        give_back()  # or what the lanes no longer use would add to the next shard's beginning, when this one is kept
+        give_back()  # the lanes rest now, and packing and keeping the shard takes memory of its own
         return tally.arrays()
 
     def _halve(self) -> None:
