@@ -41,7 +41,7 @@ def _measured_by(capture: Any, options: Options) -> Contender:
     def run(windows: Batch, size: int) -> dict[str, Any]:
         tally = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
         tally._observe = observation.observe
-        turns = Turns(capture.layers + 1)
+        turns = Turns()
         for number, begin in enumerate(range(0, len(windows), size)):
             tally._take(capture, turns, number, windows[begin : begin + size], None)
         return tally.arrays()
@@ -59,7 +59,7 @@ class _NNsight:
         self.layers = model.network.config.num_hidden_layers
         self.heads = model.network.config.num_attention_heads
 
-    def run(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
+    def run_by_heads(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
         self._network.set_attn_implementation("eager")
         saved = []
         with torch.inference_mode(), self._traced.trace(input_ids=ids, attention_mask=mask, output_attentions=True):
@@ -69,7 +69,7 @@ class _NNsight:
                 saved.append((attention, layer.attention.E_output.dense.input.save()))
         self._network.set_attn_implementation(self._eager)
         for number, (attention, joined) in enumerate(saved):
-            receive(number, attention, joined.unflatten(-1, (self.heads, -1)).transpose(1, 2))
+            receive(number, slice(0, self.heads), attention, joined.unflatten(-1, (self.heads, -1)).transpose(1, 2))
 
 
 def nnsight(model: Model, options: Options) -> Contender:
@@ -91,13 +91,14 @@ class _TransformerLens:
         self.layers = model.network.config.num_hidden_layers
         self.heads = model.network.config.num_attention_heads
 
-    def run(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
+    def run_by_heads(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
         wanted = [f"blocks.{n}.attn.{name}" for n in range(self.layers) for name in ("hook_pattern", "hook_z")]
         with torch.inference_mode():
             _, cache = self._bridge.run_with_cache(ids, attention_mask=mask, names_filter=wanted)
         for number in range(self.layers):
             output = cache[f"blocks.{number}.attn.hook_z"].reshape(*ids.shape, self.heads, -1)
-            receive(number, cache[f"blocks.{number}.attn.hook_pattern"], output.transpose(1, 2))
+            attention = cache[f"blocks.{number}.attn.hook_pattern"]
+            receive(number, slice(0, self.heads), attention, output.transpose(1, 2))
 
 
 def transformer_lens(model: Model, options: Options) -> Contender:

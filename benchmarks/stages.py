@@ -59,7 +59,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
             )
         clock.time(
             "forward, captured, last layer's tail skipped",
-            lambda tokens=tokens: capture.run(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
+            lambda tokens=tokens: capture.run_by_heads(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
         )
         _observed(capture, tokens, options, measured, clock)
     torch.set_num_threads(threads)
@@ -85,20 +85,20 @@ def _observed(capture: Capture, tokens: Tokens, options: Options, tally: Tally, 
     observe = observer(torch.device("cpu"))
     sums = [Sums(*(tally.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
 
-    def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:
+    def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None:
         clock.time("similarity, Z Zᵀ (also in the next row)", lambda: output @ output.mT)
         clock.time(
             "attention, similarity and counts, one pass over all heads",
-            lambda: observe(attention, output, tokens, options, sums[layer], seen.layer(layer)),
+            lambda: observe(attention, output, heads, tokens, options, sums[layer], seen.layer(layer)),
         )
 
-    capture.run(tokens.ids, tokens.real.long(), receive, layers[-1])
+    capture.run_by_heads(tokens.ids, tokens.real.long(), receive, layers[-1])
     for measure in MEASURES:
         name = measure.__name__.rsplit(".", 1)[-1]  # type: ignore[attr-defined]
         clock.time(f"measure: {name}", lambda measure=measure: measure.update(tally.states, tokens, seen))
 
 
-def _nothing(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None: ...
+def _nothing(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None: ...
 
 
 def _first(texts: Any, most: int) -> list[Any]:

@@ -71,14 +71,48 @@ def test_a_is_put_together_in_one_place_for_all_layers(minilm):
 def test_a_batch_is_left_whole_where_a_call_brings_what_may_differ_between_windows():
     query = torch.zeros(4, 2, 8, 3)
     mask = torch.zeros(4, 1, 8, 8)
+    can = capture._windows_can_be_cut
     for brought in ({}, {"scaling": 0.5, "position_bias": torch.zeros(1, 2, 8, 8)}):
-        assert capture._can_be_cut(query, mask, brought)
-        assert capture._can_be_cut(query, None, brought)
+        assert can(query, mask, brought)
+        assert can(query, None, brought)
     for brought in ({"position_ids": torch.zeros(4, 8)}, {"sinks": torch.zeros(2)}, {"length": torch.tensor(8)}):
-        assert not capture._can_be_cut(query, mask, brought)
-    assert not capture._can_be_cut(query[:1], mask[:1], {})
-    assert not capture._can_be_cut(query, mask[0, 0], {})
-    assert not capture._can_be_cut(query.to("meta"), None, {})
+        assert not can(query, mask, brought)
+    assert not can(query, mask[0, 0], {})
+    assert not can(query.to("meta"), None, {})
+
+
+def test_a_layer_is_left_whole_where_a_call_or_its_module_has_what_may_differ_between_heads():
+    query, key, mask = torch.zeros(2, 6, 8, 3), torch.zeros(2, 3, 8, 3), torch.zeros(2, 1, 8, 8)
+    can = capture._heads_can_be_cut
+    plain = torch.nn.Module()
+    plain.projection = torch.nn.Linear(3, 3)
+    assert can(plain, query, key, mask, {"scaling": 0.5, "position_ids": torch.zeros(1, 8)})
+    assert can(plain, query, query, None, {})
+    assert not can(plain, query, key, mask, {"position_bias": torch.zeros(1, 6, 8, 8)})
+    assert not can(plain, query, torch.zeros(2, 4, 8, 3), mask, {})
+    assert not can(plain, query, key, mask[0, 0], {})
+    assert not can(plain, query.to("meta"), key.to("meta"), None, {})
+    for register in ("register_parameter", "register_buffer"):
+        own = torch.nn.Module()
+        getattr(own, register)("sinks", torch.nn.Parameter(torch.zeros(6)))
+        assert not can(own, query, key, mask, {})
+
+
+@pytest.mark.parametrize(
+    ("heads", "groups", "tokens", "at_once"),
+    [
+        (12, 12, 128, 12),
+        (12, 12, 512, 1),
+        (12, 12, 256, 4),
+        (12, 12, 230, 4),
+        (32, 8, 512, 4),
+        (32, 8, 180, 8),
+        (7, 7, 256, 1),
+    ],
+)
+def test_as_many_heads_at_once_as_the_cache_holds(heads, groups, tokens, at_once):
+    query, key = torch.empty(1, heads, tokens, 1), torch.empty(1, groups, tokens, 1)
+    assert capture._heads_at_once(query, key) == at_once
 
 
 def test_capturing_leaves_the_network_as_it_was(minilm):

@@ -126,12 +126,36 @@ def test_a_batch_taken_window_by_window_gives_the_same_bits(family, stack, lengt
     full = torch.ones_like(ids)
     padded = (torch.arange(length) < torch.arange(5)[:, None] + length - 4).long()
     found = []
-    for cut in (capture._can_be_cut, lambda *_: False):
-        monkeypatch.setattr(capture, "_can_be_cut", cut)
+    for cut in (capture._windows_can_be_cut, lambda *_: False):
+        monkeypatch.setattr(capture, "_windows_can_be_cut", cut)
         found.append(
             [tensor for mask in (full, padded) for both in captured(network, stack, ids, mask) for tensor in both]
         )
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("windows", [1, 2])
+@pytest.mark.parametrize(("family", "stack"), CASES)
+def test_a_layer_taken_head_by_head_gives_the_same_bits(family, stack, windows, monkeypatch):
+    monkeypatch.setattr(capture, "SCORES_AT_ONCE", 1)
+    network = network_of(family.name)
+    inputs, mask = (tensor if tensor is None else tensor[:windows] for tensor in inputs_for(family, network))
+    whole = captured(network, stack, inputs, mask)
+    parts: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+    places: dict[int, list[int]] = {}
+
+    def receive(layer: int, heads: slice, A: torch.Tensor, Z: torch.Tensor) -> None:
+        parts.setdefault(layer, []).append((A.clone(), Z.clone()))
+        places.setdefault(layer, []).extend(range(heads.start, heads.stop))
+
+    capture.Capture(network, stack).run_by_heads(inputs, mask, receive)
+    assert list(parts) == list(range(len(whole)))
+    for layer, (A, Z) in enumerate(whole):
+        assert places[layer] == list(range(A.shape[1]))
+        assert torch.equal(torch.cat([part[0] for part in parts[layer]], 1), A)
+        assert torch.equal(torch.cat([part[1] for part in parts[layer]], 1), Z)
+    left_whole = network.config.model_type in HOOKED or family.name in ("T5", "GPT-OSS")
+    assert (len(parts[0]) == 1) == left_whole
 
 
 @pytest.mark.parametrize(("family", "stack"), OF_TEXTS)

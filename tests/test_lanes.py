@@ -31,7 +31,7 @@ class Idle:
 
 def run(count: int, items: Any, take: Any, turns: Turns | None = None, finished: Any = lambda item: None) -> None:
     with closing(Lanes(Idle(), CPU, count)) as lanes:  # type: ignore[arg-type]
-        lanes.run(items, take, turns or Turns(1), finished)
+        lanes.run(items, take, turns or Turns(), finished)
 
 
 def lanes_alive() -> list[str]:
@@ -41,7 +41,7 @@ def lanes_alive() -> list[str]:
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_batches_pass_every_place_in_their_order(count: int) -> None:
     chance = random.Random(count)
-    turns = Turns(3)
+    turns = Turns()
     passed: list[list[int]] = [[], [], []]
     finished: list[str] = []
 
@@ -76,7 +76,7 @@ def test_every_lane_has_a_capture_of_its_own() -> None:
 
 @pytest.mark.parametrize("failing", [0, 1, 7])
 def test_a_failure_in_one_lane_is_what_the_caller_sees_and_ends_all(failing: int) -> None:
-    turns = Turns(1)
+    turns = Turns()
 
     def take(capture: Any, number: int, item: int) -> None:
         if number == failing:
@@ -130,7 +130,7 @@ def test_the_same_threads_take_one_run_after_another_and_end_when_closed() -> No
                 used.add(threading.get_native_id())
                 together.wait()
 
-            lanes.run(range(2), take, Turns(1), lambda item: None)
+            lanes.run(range(2), take, Turns(), lambda item: None)
         assert (len(used), len(lanes_alive())) == (2, 2)
     assert lanes_alive() == []
 
@@ -138,7 +138,7 @@ def test_the_same_threads_take_one_run_after_another_and_end_when_closed() -> No
 def test_one_lane_is_enough_for_a_gpu() -> None:
     captures = []
     Lanes(Idle(), torch.device("meta"), 8).run(  # type: ignore[arg-type]
-        range(20), lambda capture, number, item: captures.append(capture), Turns(1), lambda item: None
+        range(20), lambda capture, number, item: captures.append(capture), Turns(), lambda item: None
     )
     assert len(set(captures)) == 1
 

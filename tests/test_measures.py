@@ -12,7 +12,7 @@ from runs import added
 from torch import Tensor
 
 from headscope import kernels, observation
-from headscope.capture import Receive
+from headscope.capture import ReceiveHeads
 from headscope.errors import HeadscopeError
 from headscope.lanes import Lanes
 from headscope.options import Options
@@ -35,11 +35,12 @@ class Played:
     def twin(self) -> Played:
         return self
 
-    def run(self, ids: Tensor, mask: Tensor, receive: Receive, last: int | None = None) -> None:
+    def run_by_heads(self, ids: Tensor, mask: Tensor, receive: ReceiveHeads, last: int | None = None) -> None:
         windows = [self._examples[tuple(row.tolist())] for row in ids]
         for layer in range(self.layers):
             receive(
                 layer,
+                slice(0, self.heads),
                 torch.stack([torch.from_numpy(w.attention[layer]) for w in windows]),
                 torch.stack([torch.from_numpy(w.output[layer]) for w in windows]),
             )

@@ -188,8 +188,8 @@ class Planted:
             self._output[0, 1, place, sentence if sentence >= 0 else size] = 1 if sentence >= 0 else 0
         self._attention = torch.eye(size).expand(1, 2, size, size).contiguous()
 
-    def run(self, ids, mask, receive, last=None) -> None:
-        receive(0, self._attention, self._output)
+    def run_by_heads(self, ids, mask, receive, last=None) -> None:
+        receive(0, slice(0, 2), self._attention, self._output)
 
 
 def planted(minilm, text: str):

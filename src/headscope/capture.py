@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,6 +31,12 @@ STACKS = ("encoder", "decoder", "cross")
 
 Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d). A is lent: the next layer overwrites it."""
+ReceiveHeads = Callable[[int, slice, Tensor, Tensor], None]
+"""The same for some heads of a layer, which may be fewer than all: their numbers come second, and H counts them."""
+
+SCORES_AT_ONCE = 2**18
+"""Scores, queries times keys times heads, that are computed at once where a layer may be cut: 1 MB, which the cache
+holds until they are A, Z is made with them, and both are measured."""
 
 
 class NotCaptured(HeadscopeError):
@@ -54,12 +60,20 @@ class Recorder:
     """Counts the attention calls of a forward pass, hands on those that are layers, ends the pass after `last`.
 
     layers: the number of a call -> the number of its layer; None where every call is one.
+    whole: whether all heads of a layer are wanted at once.
     """
 
-    def __init__(self, receive: Receive, layers: Mapping[int, int] | None = None, last: int | None = None) -> None:
+    def __init__(
+        self,
+        receive: ReceiveHeads,
+        layers: Mapping[int, int] | None = None,
+        last: int | None = None,
+        whole: bool = True,
+    ) -> None:
         self._receive = receive
         self._layers = layers
         self._last = last
+        self.whole = whole
         self._calls = 0
         self._room: Tensor | None = None
 
@@ -69,14 +83,15 @@ class Recorder:
             self._room = like.new_empty(shape)
         return self._room
 
-    def record(self, attention: Tensor, output: Tensor) -> None:
-        """attention: (B, H, S, S); output: (B, H, S, d)."""
+    def record(self, parts: Iterable[tuple[slice, Tensor, Tensor]]) -> None:
+        """One attention call: of some heads after the others their numbers, A (B, H, S, S) and Z (B, H, S, d)."""
         layer = self._calls if self._layers is None else self._layers.get(self._calls)
         self._calls += 1
-        if layer is not None:
-            self._receive(layer, attention, output)
-            if layer == self._last:
-                raise _Enough
+        for heads, attention, output in parts:
+            if layer is not None:
+                self._receive(layer, heads, attention, output)
+        if layer is not None and layer == self._last:
+            raise _Enough
 
 
 def attention_function(
@@ -92,51 +107,112 @@ def attention_function(
 
     The weights go no further then: the model, which can do without them, would keep them through the rest of a layer.
     """
-    eager = partial(_eager(module), module, **kwargs)
+    call = _Call(partial(_eager(module), module, **kwargs), query, key, value, attention_mask)
     if headscope_recorder is None:
-        return eager(query, key, value, attention_mask)
-    if _can_be_cut(query, attention_mask, kwargs):
-        output, attention = _window_by_window(eager, query, key, value, attention_mask, headscope_recorder)
-    else:
-        output, attention = eager(query, key, value, attention_mask)
-    headscope_recorder.record(attention, output.transpose(1, 2))
-    return output, None
+        return call.whole()
+    windows, heads = query.shape[:2]
+    if _windows_can_be_cut(query, attention_mask, kwargs):
+        windows = 1
+    if not headscope_recorder.whole and _heads_can_be_cut(module, query, key, attention_mask, kwargs):
+        heads = _heads_at_once(query, key)
+    outputs: list[Tensor] = []
+    headscope_recorder.record(_parts(call, windows, heads, headscope_recorder, outputs))
+    return torch.cat(outputs, 2) if len(outputs) > 1 else outputs[0], None
 
 
-def _can_be_cut(query: Tensor, mask: Tensor | None, others: Mapping[str, Any]) -> bool:
+class _Call(NamedTuple):
+    """A model's own attention: query (B, H, S, d), key and value (B, G, S, d), where H is a multiple of G."""
+
+    eager: Callable[..., tuple[Tensor, Tensor]]
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+
+    def whole(self) -> tuple[Tensor, Tensor]:
+        """Z (B, S, H, d) and A (B, H, S, S)."""
+        return self.eager(self.query, self.key, self.value, self.mask)
+
+    def stacked(self) -> _Call:
+        """As a product of the whole batch takes them: copied unless they lie in one stack. Those of a single window or
+        head always do, and if they were not copied would be multiplied, and rounded, in another way."""
+        query, keys, value = (
+            matrices.flatten(0, 1).view(matrices.shape) for matrices in (self.query, self.key.mT, self.value)
+        )
+        return self._replace(query=query, key=keys.mT, value=value)
+
+    def part(self, windows: slice, heads: slice) -> tuple[Tensor, Tensor]:
+        """The same of some windows and heads."""
+        together = self.query.shape[1] // self.key.shape[1]
+        groups = slice(heads.start // together, heads.stop // together)
+        mask = self.mask
+        if mask is not None and len(mask) == len(self.query):
+            mask = mask[windows]
+        if mask is not None and mask.shape[1] == self.query.shape[1]:
+            mask = mask[:, heads]
+        return self.eager(self.query[windows, heads], self.key[windows, groups], self.value[windows, groups], mask)
+
+
+def _windows_can_be_cut(query: Tensor, mask: Tensor | None, others: Mapping[str, Any]) -> bool:
     """Whether a batch may be taken apart, window by window: on a CPU, where nothing else that comes along with the call
     has an entry for each window, or may have."""
     same = all(not isinstance(value, Tensor) or value.shape[:1] == (1,) for value in others.values())
-    return query.device.type == "cpu" and len(query) > 1 and same and (mask is None or mask.ndim == 4)
+    return query.device.type == "cpu" and same and (mask is None or mask.ndim == 4)
 
 
-def _window_by_window(
-    eager: Callable[..., tuple[Tensor, Tensor]],
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    recorder: Recorder,
-) -> tuple[Tensor, Tensor]:
-    """The same as eager(query, key, value, mask), to the last bit. The scores of one window stay in the cache until
-    they are A; and of blocks as large as the A of a batch, which allocators find hard to place, there is only one."""
-    windows = len(query)
-    query, key, value = _stacked(query), _stacked(key.mT).mT, _stacked(value)
+def _heads_can_be_cut(
+    module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, others: Mapping[str, Any]
+) -> bool:
+    """Whether a layer may be taken apart, head by head: on a CPU, where neither the module itself nor anything else
+    that comes along with the call has an entry for each head, or may have."""
+    owned = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+    same = not owned and all(not isinstance(value, Tensor) or value.ndim <= 2 for value in others.values())
+    even = query.shape[1] % key.shape[1] == 0
+    return query.device.type == "cpu" and same and even and (mask is None or mask.ndim == 4)
+
+
+def _heads_at_once(query: Tensor, key: Tensor) -> int:
+    """As many heads as SCORES_AT_ONCE allows; they divide evenly, and those that share a key stay together."""
+    groups = key.shape[1]
+    together = query.shape[1] // groups
+    fitting = max(1, SCORES_AT_ONCE // (query.shape[2] * key.shape[2] * together))
+    return together * max(number for number in range(1, min(groups, fitting) + 1) if groups % number == 0)
+
+
+def _parts(
+    call: _Call, windows_at_once: int, heads_at_once: int, recorder: Recorder, outputs: list[Tensor]
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """A call in parts for `Recorder.record`; Z of each, (B, S, H, d), is put into `outputs`. Together they are the
+    whole, to the last bit. The scores of a part stay in the cache until they are A; and of blocks as large as the A of
+    a batch, which allocators find hard to place, there is only one."""
+    windows, heads = call.query.shape[:2]
+    if (windows_at_once, heads_at_once) == (windows, heads):
+        output, attention = call.whole()
+        outputs.append(output)
+        yield slice(0, heads), attention, output.transpose(1, 2)
+        return
+    call = call.stacked()
+    for first in range(0, heads, heads_at_once):
+        some = slice(first, first + heads_at_once)
+        attention, output = _of_all_windows(call, windows_at_once, some, recorder)
+        outputs.append(output)
+        yield some, attention, output.transpose(1, 2)
+
+
+def _of_all_windows(call: _Call, at_once: int, heads: slice, recorder: Recorder) -> tuple[Tensor, Tensor]:
+    """A and Z of some heads, one or all windows at a time."""
+    count = len(call.query)
+    if at_once == count:
+        output, attention = call.part(slice(0, count), heads)
+        return attention, output
     outputs = []
-    for b in range(windows):
-        one = slice(b, b + 1)
-        of_window = mask[one] if mask is not None and len(mask) == windows else mask
-        output, attention = eager(query[one], key[one], value[one], of_window)
-        room = recorder.room((windows, *attention.shape[1:]), attention)
+    for window in range(count):
+        one = slice(window, window + 1)
+        output, attention = call.part(one, heads)
+        room = recorder.room((count, *attention.shape[1:]), attention)
         room[one] = attention
         outputs.append(output)
-    return torch.cat(outputs), room
-
-
-def _stacked(matrices: Tensor) -> Tensor:
-    """(B, H, m, n), as a product of the whole batch takes them: copied unless they lie in one stack. Those of a single
-    window always do, and if they were not copied would be multiplied, and rounded, in another way."""
-    return matrices.flatten(0, 1).view(matrices.shape)
+    return room, torch.cat(outputs)
 
 
 AttentionInterface.register(NAME, attention_function)
@@ -194,7 +270,12 @@ class Capture:
 
         inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values.
         """
-        self._pass(self.arguments(inputs, mask), Recorder(receive, self._layer_of, last))
+        recorder = Recorder(_whole(receive), self._layer_of, last)
+        self._pass(self.arguments(inputs, mask), recorder)
+
+    def run_by_heads(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None = None) -> None:
+        """The same, where the heads of a layer may come one after the other: faster where windows are long."""
+        self._pass(self.arguments(inputs, mask), Recorder(receive, self._layer_of, last, whole=False))
 
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
@@ -251,7 +332,7 @@ class Capture:
         """Every attention call of a forward pass, in order."""
         found: list[Call] = []
 
-        def note(layer: int, attention: Tensor, output: Tensor) -> None:
+        def note(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
             found.append(Call(attention.shape[2], attention.shape[3], output.shape[1], output.shape[3]))
 
         inputs = _probe_inputs(self._network)
@@ -327,6 +408,10 @@ def _no_tokens(inputs: Tensor) -> Tensor:
     return torch.zeros(len(inputs), _DECODER_PROBE, dtype=torch.long, device=inputs.device)
 
 
+def _whole(receive: Receive) -> ReceiveHeads:
+    return lambda layer, heads, attention, output: receive(layer, attention, output)
+
+
 def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
     for kind in type(module).__mro__:
         found = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
@@ -360,7 +445,8 @@ def _hooks(network: Any, hooked: Hooked, recorder: Recorder) -> Iterator[None]:
         attention = returned[1]
         projection = hooked.projection and module.get_submodule(hooked.projection)
         output = joined.pop(projection) if projection else returned[0]
-        recorder.record(attention, split_heads(output, attention.shape[1]))
+        heads = attention.shape[1]
+        recorder.record([(slice(0, heads), attention, split_heads(output, heads))])
 
     handles = []
     for module in network.modules():

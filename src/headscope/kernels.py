@@ -27,17 +27,20 @@ ROWS = 128
 
 compiled = numba.njit(error_model="numpy")
 TYPES = (
-    "void(i8, f4[:,:,::1], f4[:,:,:,::1], i8[::1], b1[:,::1], i8[:,::1], i8[:,::1], i1[:,:,::1], f4, f8, "
+    "void(i8, i8, f4[:,:,::1], f4[:,:,:,::1], i8[::1], b1[:,::1], i8[:,::1], i8[:,::1], i1[:,:,::1], f4, f8, "
     "f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i4[:,:,::1], i8[:,::1], "
     "f8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], i8[:,:,::1])"
 )
 """Of the arguments of `_observe`: given them, it is compiled or loaded when this module is, and never a second time."""
 
 
-def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen) -> None:
-    """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
+def observe(
+    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+) -> None:
+    """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d) of these heads; `sums` and `seen`
+    of all heads of this layer."""
     output = output.float()
-    windows, heads, length, _ = attention.shape
+    windows, count, length, _ = attention.shape
     similarity = torch.empty(windows, length, length)
     arguments = (
         similarity.numpy(),
@@ -65,11 +68,11 @@ def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options,
         seen.attention_to.numpy(),
         seen.lines.numpy(),
     )
-    for head in range(heads):
+    for place in range(count):
         for i in range(0, length, ROWS):
-            rows = output[:, head, i : i + ROWS]
-            torch.bmm(rows, output[:, head, i:].mT, out=similarity[:, i : i + ROWS, i:])
-        _observe(head, *arguments)
+            rows = output[:, place, i : i + ROWS]
+            torch.bmm(rows, output[:, place, i:].mT, out=similarity[:, i : i + ROWS, i:])
+        _observe(place, heads.start + place, *arguments)
 
 
 @compiled
@@ -290,18 +293,19 @@ def _focal(ids, size, degree, equal_degree):
 
 @numba.njit(TYPES, cache=True, nogil=True, error_model="numpy")
 def _observe(
-    h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
+    place, h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
     attention_sum, attention_sum_on_lines, similarity_sum, high_count, similarity_histogram,
     peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
 ):  # fmt: skip
-    """One head: similarity (B, S, S), of which the pairs are set; everything else of all heads."""
+    """One head, h: similarity (B, S, S), of which the pairs are set; its attention is at `place` of (B, H, S, S).
+    Everything else is of all heads."""
     windows, _, length, _ = attention.shape
     received = np.empty(length, np.float64)
     is_line = np.empty(length, np.float32)
     block_end = np.empty((windows, length), np.int64)
     for b in range(windows):
         _attention(
-            attention[b, h], size[b], kind[b], line_threshold, received, is_line, block_end[b],
+            attention[b, place], size[b], kind[b], line_threshold, received, is_line, block_end[b],
             attention_sum[h], attention_sum_on_lines[h], attention_to[b, h], lines[b, h],
         )  # fmt: skip
     row = np.empty(length, np.float32)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TypeVar
@@ -28,13 +29,13 @@ class Stopped(Exception):
 class Turns:
     """Places that batches pass one at a time, in the order of their numbers."""
 
-    def __init__(self, places: int) -> None:
-        self._next = [0] * places
+    def __init__(self) -> None:
+        self._next: dict[Hashable, int] = defaultdict(int)
         self._changed = threading.Condition()
         self._stopped = False
 
     @contextmanager
-    def turn(self, place: int, number: int) -> Iterator[None]:
+    def turn(self, place: Hashable, number: int) -> Iterator[None]:
         """Wait until all batches before this one have passed. One that fails in here lets nobody pass after it."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._next[place] == number)

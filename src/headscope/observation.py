@@ -87,6 +87,10 @@ class Sums:
     high_count: Tensor
     similarity_histogram: Tensor
 
+    def of(self, heads: slice) -> Sums:
+        """The same of some heads, as views."""
+        return Sums(*(getattr(self, field.name)[heads] for field in fields(self)))
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -124,11 +128,15 @@ class Seen:
         )
 
     def layer(self, index: int) -> Seen:
-        """The same of one layer, as views."""
+        """The same of one layer, (B, H), as views."""
         return Seen(*(getattr(self, field.name)[index] for field in fields(self)))
 
+    def of(self, heads: slice) -> Seen:
+        """Of one layer, the same of some heads, as views."""
+        return Seen(*(getattr(self, field.name)[:, heads] for field in fields(self)))
 
-Observe = Callable[[Tensor, Tensor, Tokens, Options, Sums, Seen], None]
+
+Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, Sums, Seen], None]
 
 
 def observer(device: torch.device) -> Observe:
@@ -153,8 +161,12 @@ def same_sentence(sentence: Tensor) -> Tensor:
     return (sentence.unsqueeze(-1) == sentence.unsqueeze(-2)) & (sentence >= 0).unsqueeze(-1)
 
 
-def observe(attention: Tensor, output: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen) -> None:
-    """Add what one layer shows: attention (B, H, S, S), output (B, H, S, d); `seen` of this layer, (B, H)."""
+def observe(
+    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+) -> None:
+    """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d) of these heads; `sums` and `seen`
+    of all heads of this layer."""
+    sums, seen = sums.of(heads), seen.of(heads)
     attention = attention.float() * tokens.real[:, None, :, None]
     lines = attention_lines(attention, options.line_threshold)
     _observe_attention(attention, lines, tokens, sums, seen)

@@ -44,7 +44,7 @@ class Tally:
 
     def add(self, lanes: Lanes, batches: Iterable[Measured], tick: Callable[[int], None]) -> None:
         """Run the model over batches and add what all measures see; `tick` is told the windows of each."""
-        turns = Turns(len(self._layers) + 1)
+        turns = Turns()
 
         def take(capture: Capture, number: int, item: Measured) -> None:
             self._take(capture, turns, number, *item)
@@ -56,18 +56,18 @@ class Tally:
         tokens = Tokens.of(batch, self._options.special, self._device)
         seen = Seen.empty(len(self._layers), len(batch), self._heads, self._device)
 
-        def receive(layer: int, attention: Tensor, output: Tensor) -> None:
+        def receive(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
             if layer in self._layers:
                 index = self._layers.index(layer)
-                with turns.turn(index, number):
-                    self._observe(attention, output, tokens, self._options, self._sums[index], seen.layer(index))
+                with turns.turn((layer, heads.start), number):
+                    self._observe(attention, output, heads, tokens, self._options, self._sums[index], seen.layer(index))
 
         if pixels is None:
-            capture.run(tokens.ids, tokens.real.long(), receive, last=self._layers[-1])
+            capture.run_by_heads(tokens.ids, tokens.real.long(), receive, last=self._layers[-1])
         else:
-            capture.run(pixels, None, receive, last=self._layers[-1])
+            capture.run_by_heads(pixels, None, receive, last=self._layers[-1])
         self._refuse_nan(seen)
-        with turns.turn(len(self._layers), number):
+        with turns.turn("measures", number):
             for measure in MEASURES:
                 measure.update(self.states, tokens, seen)
 
