@@ -7,10 +7,11 @@ import math
 import pytest
 import torch
 
-from headscope import capture
+from headscope import own_attention
 from headscope.capture import NAME, Capture
 from headscope.errors import HeadscopeError
 from headscope.options import Options
+from headscope.own_attention import OwnAttention, heads_at_once, windows_at_once
 from headscope.texts import Text
 from headscope.windows import Counts, Cutter, stack
 
@@ -68,34 +69,37 @@ def test_a_is_put_together_in_one_place_for_all_layers(minilm):
     assert len(places) == 1
 
 
+def call_of(heads: int = 6, groups: int = 3, tokens: int = 8, mask: torch.Tensor | None = None, device: str = "cpu"):
+    query, key = (torch.zeros(4, count, tokens, 1, device=device) for count in (heads, groups))
+    return OwnAttention(lambda *_: None, query, key, key, mask)
+
+
 def test_a_batch_is_left_whole_where_a_call_brings_what_may_differ_between_windows():
-    query = torch.zeros(4, 2, 8, 3)
     mask = torch.zeros(4, 1, 8, 8)
-    can = capture._windows_can_be_cut
     for brought in ({}, {"scaling": 0.5, "position_bias": torch.zeros(1, 2, 8, 8)}):
-        assert can(query, mask, brought)
-        assert can(query, None, brought)
+        assert windows_at_once(call_of(mask=mask), brought) == 1
+        assert windows_at_once(call_of(), brought) == 1
     for brought in ({"position_ids": torch.zeros(4, 8)}, {"sinks": torch.zeros(2)}, {"length": torch.tensor(8)}):
-        assert not can(query, mask, brought)
-    assert not can(query, mask[0, 0], {})
-    assert not can(query.to("meta"), None, {})
+        assert windows_at_once(call_of(mask=mask), brought) == 4
+    assert windows_at_once(call_of(mask=mask[0, 0]), {}) == 4
+    assert windows_at_once(call_of(device="meta"), {}) == 4
 
 
-def test_a_layer_is_left_whole_where_a_call_or_its_module_has_what_may_differ_between_heads():
-    query, key, mask = torch.zeros(2, 6, 8, 3), torch.zeros(2, 3, 8, 3), torch.zeros(2, 1, 8, 8)
-    can = capture._heads_can_be_cut
+def test_a_layer_is_left_whole_where_a_call_or_its_module_has_what_may_differ_between_heads(monkeypatch):
+    monkeypatch.setattr(own_attention, "SCORES_AT_ONCE", 1)
+    mask = torch.zeros(4, 1, 8, 8)
     plain = torch.nn.Module()
     plain.projection = torch.nn.Linear(3, 3)
-    assert can(plain, query, key, mask, {"scaling": 0.5, "position_ids": torch.zeros(1, 8)})
-    assert can(plain, query, query, None, {})
-    assert not can(plain, query, key, mask, {"position_bias": torch.zeros(1, 6, 8, 8)})
-    assert not can(plain, query, torch.zeros(2, 4, 8, 3), mask, {})
-    assert not can(plain, query, key, mask[0, 0], {})
-    assert not can(plain, query.to("meta"), key.to("meta"), None, {})
+    assert heads_at_once(call_of(mask=mask), plain, {"scaling": 0.5, "position_ids": torch.zeros(1, 8)}) == 2
+    assert heads_at_once(call_of(groups=6), plain, {}) == 1
+    assert heads_at_once(call_of(mask=mask), plain, {"position_bias": torch.zeros(1, 6, 8, 8)}) == 6
+    assert heads_at_once(call_of(groups=4), plain, {}) == 6
+    assert heads_at_once(call_of(mask=mask[0, 0]), plain, {}) == 6
+    assert heads_at_once(call_of(device="meta"), plain, {}) == 6
     for register in ("register_parameter", "register_buffer"):
         own = torch.nn.Module()
         getattr(own, register)("sinks", torch.nn.Parameter(torch.zeros(6)))
-        assert not can(own, query, key, mask, {})
+        assert heads_at_once(call_of(mask=mask), own, {}) == 6
 
 
 @pytest.mark.parametrize(
@@ -111,8 +115,7 @@ def test_a_layer_is_left_whole_where_a_call_or_its_module_has_what_may_differ_be
     ],
 )
 def test_as_many_heads_at_once_as_the_cache_holds(heads, groups, tokens, at_once):
-    query, key = torch.empty(1, heads, tokens, 1), torch.empty(1, groups, tokens, 1)
-    assert capture._heads_at_once(query, key) == at_once
+    assert heads_at_once(call_of(heads, groups, tokens), torch.nn.Module(), {}) == at_once
 
 
 def test_capturing_leaves_the_network_as_it_was(minilm):

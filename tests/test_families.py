@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from headscope import HeadscopeError, capture
+from headscope import HeadscopeError, capture, own_attention
 from headscope.capture import Capture
 from headscope.families import HOOKED
 from headscope.families.small import FAMILIES, VOCABULARY, Family, small_network
@@ -126,8 +126,8 @@ def test_a_batch_taken_window_by_window_gives_the_same_bits(family, stack, lengt
     full = torch.ones_like(ids)
     padded = (torch.arange(length) < torch.arange(5)[:, None] + length - 4).long()
     found = []
-    for cut in (capture._windows_can_be_cut, lambda *_: False):
-        monkeypatch.setattr(capture, "_windows_can_be_cut", cut)
+    for at_once in (capture.windows_at_once, lambda call, others: len(call.query)):
+        monkeypatch.setattr(capture, "windows_at_once", at_once)
         found.append(
             [tensor for mask in (full, padded) for both in captured(network, stack, ids, mask) for tensor in both]
         )
@@ -137,7 +137,7 @@ def test_a_batch_taken_window_by_window_gives_the_same_bits(family, stack, lengt
 @pytest.mark.parametrize("windows", [1, 2])
 @pytest.mark.parametrize(("family", "stack"), CASES)
 def test_a_layer_taken_head_by_head_gives_the_same_bits(family, stack, windows, monkeypatch):
-    monkeypatch.setattr(capture, "SCORES_AT_ONCE", 1)
+    monkeypatch.setattr(own_attention, "SCORES_AT_ONCE", 1)
     network = network_of(family.name)
     inputs, mask = (tensor if tensor is None else tensor[:windows] for tensor in inputs_for(family, network))
     whole = captured(network, stack, inputs, mask)

@@ -24,6 +24,7 @@ from transformers.masking_utils import eager_mask
 from headscope.errors import HeadscopeError
 from headscope.families import HOOKED
 from headscope.families.hooked import Hooked, split_heads
+from headscope.own_attention import OwnAttention, Part, Room, heads_at_once, in_parts, windows_at_once
 
 NAME = "headscope"
 STACKS = ("encoder", "decoder", "cross")
@@ -32,11 +33,8 @@ STACKS = ("encoder", "decoder", "cross")
 Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d). A is lent: the next layer overwrites it."""
 ReceiveHeads = Callable[[int, slice, Tensor, Tensor], None]
-"""The same for some heads of a layer, which may be fewer than all: their numbers come second, and H counts them."""
-
-SCORES_AT_ONCE = 2**18
-"""Scores, queries times keys times heads, that are computed at once where a layer may be cut: 1 MB, which the cache
-holds until they are A, Z is made with them, and both are measured."""
+"""The same for some heads of a layer, which may be fewer than all: their numbers come second, and H counts them.
+A is lent until the next heads come."""
 
 
 class NotCaptured(HeadscopeError):
@@ -75,16 +73,10 @@ class Recorder:
         self._last = last
         self.whole = whole
         self._calls = 0
-        self._room: Tensor | None = None
+        self.room = Room()
 
-    def room(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """Where the A of a batch is put together: one place for all layers of a pass that are of one shape."""
-        if self._room is None or self._room.shape != shape or self._room.dtype != like.dtype:
-            self._room = like.new_empty(shape)
-        return self._room
-
-    def record(self, parts: Iterable[tuple[slice, Tensor, Tensor]]) -> None:
-        """One attention call: of some heads after the others their numbers, A (B, H, S, S) and Z (B, H, S, d)."""
+    def record(self, parts: Iterable[Part]) -> None:
+        """One attention call, some heads after the others."""
         layer = self._calls if self._layers is None else self._layers.get(self._calls)
         self._calls += 1
         for heads, attention, output in parts:
@@ -107,112 +99,22 @@ def attention_function(
 
     The weights go no further then: the model, which can do without them, would keep them through the rest of a layer.
     """
-    call = _Call(partial(_eager(module), module, **kwargs), query, key, value, attention_mask)
-    if headscope_recorder is None:
-        return call.whole()
-    windows, heads = query.shape[:2]
-    if _windows_can_be_cut(query, attention_mask, kwargs):
-        windows = 1
-    if not headscope_recorder.whole and _heads_can_be_cut(module, query, key, attention_mask, kwargs):
-        heads = _heads_at_once(query, key)
+    eager = partial(_eager(module), module, **kwargs)
+    recorder = headscope_recorder
+    if recorder is None:
+        return eager(query, key, value, attention_mask)
     outputs: list[Tensor] = []
-    headscope_recorder.record(_parts(call, windows, heads, headscope_recorder, outputs))
+
+    def parts() -> Iterator[Part]:
+        call = OwnAttention(eager, query, key, value, attention_mask)
+        windows = windows_at_once(call, kwargs)
+        heads = query.shape[1] if recorder.whole else heads_at_once(call, module, kwargs)
+        for part in in_parts(call, windows, heads, recorder.room):
+            outputs.append(part.output.transpose(1, 2))
+            yield part
+
+    recorder.record(parts())
     return torch.cat(outputs, 2) if len(outputs) > 1 else outputs[0], None
-
-
-class _Call(NamedTuple):
-    """A model's own attention: query (B, H, S, d), key and value (B, G, S, d), where H is a multiple of G."""
-
-    eager: Callable[..., tuple[Tensor, Tensor]]
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mask: Tensor | None
-
-    def whole(self) -> tuple[Tensor, Tensor]:
-        """Z (B, S, H, d) and A (B, H, S, S)."""
-        return self.eager(self.query, self.key, self.value, self.mask)
-
-    def stacked(self) -> _Call:
-        """As a product of the whole batch takes them: copied unless they lie in one stack. Those of a single window or
-        head always do, and if they were not copied would be multiplied, and rounded, in another way."""
-        query, keys, value = (
-            matrices.flatten(0, 1).view(matrices.shape) for matrices in (self.query, self.key.mT, self.value)
-        )
-        return self._replace(query=query, key=keys.mT, value=value)
-
-    def part(self, windows: slice, heads: slice) -> tuple[Tensor, Tensor]:
-        """The same of some windows and heads."""
-        together = self.query.shape[1] // self.key.shape[1]
-        groups = slice(heads.start // together, heads.stop // together)
-        mask = self.mask
-        if mask is not None and len(mask) == len(self.query):
-            mask = mask[windows]
-        if mask is not None and mask.shape[1] == self.query.shape[1]:
-            mask = mask[:, heads]
-        return self.eager(self.query[windows, heads], self.key[windows, groups], self.value[windows, groups], mask)
-
-
-def _windows_can_be_cut(query: Tensor, mask: Tensor | None, others: Mapping[str, Any]) -> bool:
-    """Whether a batch may be taken apart, window by window: on a CPU, where nothing else that comes along with the call
-    has an entry for each window, or may have."""
-    same = all(not isinstance(value, Tensor) or value.shape[:1] == (1,) for value in others.values())
-    return query.device.type == "cpu" and same and (mask is None or mask.ndim == 4)
-
-
-def _heads_can_be_cut(
-    module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, others: Mapping[str, Any]
-) -> bool:
-    """Whether a layer may be taken apart, head by head: on a CPU, where neither the module itself nor anything else
-    that comes along with the call has an entry for each head, or may have."""
-    owned = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-    same = not owned and all(not isinstance(value, Tensor) or value.ndim <= 2 for value in others.values())
-    even = query.shape[1] % key.shape[1] == 0
-    return query.device.type == "cpu" and same and even and (mask is None or mask.ndim == 4)
-
-
-def _heads_at_once(query: Tensor, key: Tensor) -> int:
-    """As many heads as SCORES_AT_ONCE allows; they divide evenly, and those that share a key stay together."""
-    groups = key.shape[1]
-    together = query.shape[1] // groups
-    fitting = max(1, SCORES_AT_ONCE // (query.shape[2] * key.shape[2] * together))
-    return together * max(number for number in range(1, min(groups, fitting) + 1) if groups % number == 0)
-
-
-def _parts(
-    call: _Call, windows_at_once: int, heads_at_once: int, recorder: Recorder, outputs: list[Tensor]
-) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """A call in parts for `Recorder.record`; Z of each, (B, S, H, d), is put into `outputs`. Together they are the
-    whole, to the last bit. The scores of a part stay in the cache until they are A; and of blocks as large as the A of
-    a batch, which allocators find hard to place, there is only one."""
-    windows, heads = call.query.shape[:2]
-    if (windows_at_once, heads_at_once) == (windows, heads):
-        output, attention = call.whole()
-        outputs.append(output)
-        yield slice(0, heads), attention, output.transpose(1, 2)
-        return
-    call = call.stacked()
-    for first in range(0, heads, heads_at_once):
-        some = slice(first, first + heads_at_once)
-        attention, output = _of_all_windows(call, windows_at_once, some, recorder)
-        outputs.append(output)
-        yield some, attention, output.transpose(1, 2)
-
-
-def _of_all_windows(call: _Call, at_once: int, heads: slice, recorder: Recorder) -> tuple[Tensor, Tensor]:
-    """A and Z of some heads, one or all windows at a time."""
-    count = len(call.query)
-    if at_once == count:
-        output, attention = call.part(slice(0, count), heads)
-        return attention, output
-    outputs = []
-    for window in range(count):
-        one = slice(window, window + 1)
-        output, attention = call.part(one, heads)
-        room = recorder.room((count, *attention.shape[1:]), attention)
-        room[one] = attention
-        outputs.append(output)
-    return room, torch.cat(outputs)
 
 
 AttentionInterface.register(NAME, attention_function)
@@ -446,7 +348,7 @@ def _hooks(network: Any, hooked: Hooked, recorder: Recorder) -> Iterator[None]:
         projection = hooked.projection and module.get_submodule(hooked.projection)
         output = joined.pop(projection) if projection else returned[0]
         heads = attention.shape[1]
-        recorder.record([(slice(0, heads), attention, split_heads(output, heads))])
+        recorder.record([Part(slice(0, heads), attention, split_heads(output, heads))])
 
     handles = []
     for module in network.modules():
