@@ -187,20 +187,6 @@ def test_a_shard_is_let_go_before_the_disk_has_it(tmp_path: Path, monkeypatch: p
     assert held[0] == 0
 
 
-def test_the_last_shard_is_kept_without_waiting_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results follow it at once; a run that is killed before they are written finds it."""
-    checkpoints = filled(tmp_path, list(range(FOLD - 1)))
-    synced: list[int] = []
-    monkeypatch.setattr("headscope.storage.os.fsync", synced.append)
-    checkpoints.add(FOLD - 1, "the last", arrays_of(FOLD - 1), 8, last=True)
-    whole = total_of(checkpoints, FOLD)
-    assert synced == []
-    assert not files(tmp_path, "sum")
-    again = opened(tmp_path)
-    assert again.fingerprints[FOLD - 1] == "the last"
-    assert_same(total_of(again, FOLD), whole)
-
-
 def test_only_checkpoints_are_removed(tmp_path: Path) -> None:
     filled(tmp_path, [0, 1])
     note = tmp_path / FOLDER / "note.txt"

@@ -19,7 +19,6 @@ from runs import digests, small_study
 from torch import nn
 
 from headscope.capture import Capture
-from headscope.checkpoints import Checkpoints
 from headscope.engines import Place, processes
 from headscope.engines.base import TRIES
 from headscope.engines.weights import ALIGNMENT, align, pack, unpack
@@ -72,23 +71,6 @@ def test_four_workers_of_which_one_is_killed_give_the_bytes_of_one(
     study = small_study(tiny, tmp_path / "s", workers=4)
     assert digests(study.folder) == whole
     assert "A worker was lost (by signal 9); its shard" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_only_the_last_shard_is_known_as_the_last(
-    tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    told = []
-    add = Checkpoints.add
-
-    def adding(kept: Checkpoints, *given: Any) -> None:
-        told.append(given[-1])
-        add(kept, *given)
-
-    monkeypatch.setattr(Checkpoints, "add", adding)
-    small_study(tiny, tmp_path / "s", workers=workers)
-    assert len(told) > 2
-    assert told == [False] * (len(told) - 1) + [True]
 
 
 def test_ctrl_c_ends_all_workers_and_the_study_goes_on(

@@ -94,18 +94,14 @@ class Checkpoints:
             self._find()
         write_atomically(plan, json.dumps(identity, indent=1).encode())
 
-    def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, last: bool = False) -> None:
+    def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
         """Keep one finished shard; its arrays are handed over. This waits until they are let go, because the next shard
-        takes as much memory again, but not until the disk has them.
-
-        last: the results follow at once. They will be synced; this shard is only written, which is enough for a run
-        that is killed in between. After a power cut it may be damaged: that is found, and it is measured again.
-        """
+        takes as much memory again, but not until the disk has them."""
         self.flush()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "checkpoints")
         let_go = threading.Event()
-        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size, last, let_go)
+        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size, let_go)
         self._writing.add_done_callback(lambda _: let_go.set())
         let_go.wait()
 
@@ -136,16 +132,14 @@ class Checkpoints:
             self._sum.settle()
         return self._sum
 
-    def _keep(
-        self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, last: bool, let_go: threading.Event
-    ) -> None:
+    def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, let_go: threading.Event) -> None:
         is_next = index == self._summed
-        pieces = self._letting_go(self._pieces([fingerprint], batch_size, arrays), arrays, is_next, let_go)
-        self._singles[index] = self._write("shard", index, pieces, synced=not last)
+        pieces = self._pieces([fingerprint], batch_size, arrays)
+        self._singles[index] = self._write("shard", index, self._letting_go(pieces, arrays, is_next, let_go))
         self._summed += is_next
         self._count_in(index, fingerprint, batch_size)
         self._add_waiting()
-        if not last and self._summed - max(self._sums, default=0) >= FOLD:
+        if self._summed - max(self._sums, default=0) >= FOLD:
             self._write_sum()
             self._prune()
 
@@ -196,8 +190,8 @@ class Checkpoints:
         for path in stale:
             path.unlink(missing_ok=True)
 
-    def _write(self, kind: str, number: int, pieces: Iterator[Piece], synced: bool = True) -> Path:
-        return write_under_checksum(self._folder / f"{kind}-{number:06d}.safetensors", pieces, synced)
+    def _write(self, kind: str, number: int, pieces: Iterator[Piece]) -> Path:
+        return write_under_checksum(self._folder / f"{kind}-{number:06d}.safetensors", pieces)
 
     def _pieces(self, fingerprints: list[str], batch_size: int, arrays: Arrays) -> Iterator[Piece]:
         about = {"identity": self._identity, "fingerprints": fingerprints, "batch_size": batch_size}

@@ -115,7 +115,6 @@ class _Run:
         self._texts_hash = hashlib.sha256()
         self._fingerprints: list[str] = []
         self._measured = 0
-        self._cut = 0
         self._read_all = threading.Event()
         model.check_length(options.length)
         self._cutter = Cutter(model.tokenizer, options)
@@ -163,13 +162,10 @@ class _Run:
             kept.check()
 
         to_do = self._to_do(_ahead(self._shards(), AHEAD), dict(kept.fingerprints), tick)
-        finished = len(kept.fingerprints)
         with closing(engine.run(to_do, tick, bar.say)) as measured:
             for done in measured:
                 index = done.shard.index
-                finished += 1
-                last = self._read_all.is_set() and finished == self._cut
-                kept.add(index, self._fingerprints[index], done.arrays, done.batch_size, last)
+                kept.add(index, self._fingerprints[index], done.arrays, done.batch_size)
                 del done  # its arrays are large, and the next shard takes a while
         changed = self._texts.changed()
         if changed:
@@ -181,9 +177,7 @@ class _Run:
     def _shards(self) -> Iterator[Shard]:
         wanted = self._part.holds if self._part.of > 1 else None
         windows = cut_all(self._noted_texts(), self._cutter, self._counts, self._options.max_windows, wanted)
-        for shard in cut_shards(self._noticing_example(windows)):
-            self._cut += 1
-            yield shard
+        yield from cut_shards(self._noticing_example(windows))
         self._read_all.set()
 
     def _noted_texts(self) -> Iterator[Text]:

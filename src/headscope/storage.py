@@ -83,12 +83,11 @@ def write_atomically(path: Path, content: bytes | Pieces) -> None:
     _write(path, content, lambda: path)
 
 
-def write_under_checksum(path: Path, content: Pieces, synced: bool = True) -> Path:
-    """The same, with the checksum of the content put into the name: a.b becomes a-CHECKSUM.b. One that is not synced
-    may be damaged by a power cut, which its name then tells.
+def write_under_checksum(path: Path, content: Pieces) -> Path:
+    """The same, with the checksum of the content put into the name: a.b becomes a-CHECKSUM.b.
 
-    The system is not asked to keep a synced file in memory. It will hardly be read again; and what the system lets go
-    of, the next file is written into, which is cheaper than into memory never used before.
+    The system is not asked to keep the file in memory. It will hardly be read again; and what the system lets go of,
+    the next file is written into, which is cheaper than into memory never used before.
     """
     digest = hashlib.sha256()
 
@@ -97,26 +96,22 @@ def write_under_checksum(path: Path, content: Pieces, synced: bool = True) -> Pa
             digest.update(piece)
             yield piece
 
-    return _write(path, hashed(), lambda: path.with_stem(f"{path.stem}-{digest.hexdigest()}"), synced, cached=False)
+    return _write(path, hashed(), lambda: path.with_stem(f"{path.stem}-{digest.hexdigest()}"), cached=False)
 
 
-def _write(
-    path: Path, content: bytes | Pieces, name: Callable[[], Path], synced: bool = True, cached: bool = True
-) -> Path:
+def _write(path: Path, content: bytes | Pieces, name: Callable[[], Path], cached: bool = True) -> Path:
     """`path` is for messages and for the file aside; `name` is asked when all is written."""
     part = path.with_name(path.name + ".part")
     try:
         with open(part, "wb") as file:
             for piece in _pieces(content):
                 file.write(piece)
-            if synced:
-                file.flush()
-                os.fsync(file.fileno())
-                if not cached and hasattr(os, "posix_fadvise"):
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            file.flush()
+            os.fsync(file.fileno())
+            if not cached and hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         os.replace(part, name())
-        if synced:
-            _sync_folder(path.parent)
+        _sync_folder(path.parent)
     except OSError as problem:
         with suppress(OSError):
             part.unlink()
