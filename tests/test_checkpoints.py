@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
+import stat
 from copy import deepcopy
 from fractions import Fraction
 from pathlib import Path
@@ -185,6 +187,25 @@ def test_a_shard_is_let_go_before_the_disk_has_it(tmp_path: Path, monkeypatch: p
     checkpoints.add(1, "f1", arrays, 8)
     checkpoints.flush()
     assert held[0] == 0
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 64, 10**6])
+def test_a_file_is_never_far_ahead_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("headscope.storage.SYNCED_AT_ONCE", at_once)
+    sync = os.fsync
+    sizes = [0]
+
+    def syncing(handle: int) -> None:
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            sizes.append(os.fstat(handle).st_size)
+        sync(handle)
+
+    monkeypatch.setattr("headscope.storage.os.fsync", syncing)
+    content = [b"x" * 5, memoryview(b"y" * 100), b"", b"z" * 3]
+    write_atomically(tmp_path / "file", content)
+    assert (tmp_path / "file").read_bytes() == b"".join(content)
+    assert sizes[-1] == 108
+    assert max(np.diff(sizes)) < 2 * at_once
 
 
 def test_only_checkpoints_are_removed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ _CODES = {name: code for code, name in KINDS.items()}
 
 
 _LARGE = 2**20
+SYNCED_AT_ONCE = 2**25
+"""Bytes that a file may be ahead of the disk. What the system then lets go of, the next bytes are written into: many
+times cheaper than memory never used before."""
 
 
 def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
@@ -84,11 +87,7 @@ def write_atomically(path: Path, content: bytes | Pieces) -> None:
 
 
 def write_under_checksum(path: Path, content: Pieces) -> Path:
-    """The same, with the checksum of the content put into the name: a.b becomes a-CHECKSUM.b.
-
-    The system is not asked to keep the file in memory. It will hardly be read again; and what the system lets go of,
-    the next file is written into, which is cheaper than into memory never used before.
-    """
+    """The same, with the checksum of the content put into the name: a.b becomes a-CHECKSUM.b."""
     digest = hashlib.sha256()
 
     def hashed() -> Iterator[Piece]:
@@ -96,20 +95,22 @@ def write_under_checksum(path: Path, content: Pieces) -> Path:
             digest.update(piece)
             yield piece
 
-    return _write(path, hashed(), lambda: path.with_stem(f"{path.stem}-{digest.hexdigest()}"), cached=False)
+    return _write(path, hashed(), lambda: path.with_stem(f"{path.stem}-{digest.hexdigest()}"))
 
 
-def _write(path: Path, content: bytes | Pieces, name: Callable[[], Path], cached: bool = True) -> Path:
+def _write(path: Path, content: bytes | Pieces, name: Callable[[], Path]) -> Path:
     """`path` is for messages and for the file aside; `name` is asked when all is written."""
     part = path.with_name(path.name + ".part")
     try:
         with open(part, "wb") as file:
+            unsynced = 0
             for piece in _pieces(content):
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-            if not cached and hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                for begin in range(0, len(piece), SYNCED_AT_ONCE):
+                    unsynced += file.write(piece[begin : begin + SYNCED_AT_ONCE])
+                    if unsynced >= SYNCED_AT_ONCE:
+                        _sync(file)
+                        unsynced = 0
+            _sync(file)
         os.replace(part, name())
         _sync_folder(path.parent)
     except OSError as problem:
@@ -120,6 +121,14 @@ def _write(path: Path, content: bytes | Pieces, name: Callable[[], Path], cached
             "and the same command goes on from there."
         ) from None
     return name()
+
+
+def _sync(file: BinaryIO) -> None:
+    """Put on disk what was written, and tell the system that it need not keep it in memory, where it can be told."""
+    file.flush()
+    os.fsync(file.fileno())
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _pieces(content: bytes | Pieces) -> Pieces:
