@@ -172,8 +172,11 @@ class Capture:
 
         inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values.
         """
-        recorder = Recorder(_whole(receive), self._layer_of, last)
-        self._pass(self.arguments(inputs, mask), recorder)
+
+        def whole(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+            receive(layer, attention, output)
+
+        self._pass(self.arguments(inputs, mask), Recorder(whole, self._layer_of, last))
 
     def run_by_heads(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None = None) -> None:
         """The same, where the heads of a layer may come one after the other: faster where windows are long."""
@@ -308,10 +311,6 @@ def image_size(config: Any) -> tuple[int, int]:
 
 def _no_tokens(inputs: Tensor) -> Tensor:
     return torch.zeros(len(inputs), _DECODER_PROBE, dtype=torch.long, device=inputs.device)
-
-
-def _whole(receive: Receive) -> ReceiveHeads:
-    return lambda layer, heads, attention, output: receive(layer, attention, output)
 
 
 def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:

@@ -96,7 +96,7 @@ class Checkpoints:
 
     def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
         """Keep one finished shard; its arrays are handed over. This waits until they are let go, because the next shard
-        takes as much memory again, but not until the disk has them."""
+        takes as much memory again, but not until the disk has all of them."""
         self.flush()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "checkpoints")

@@ -53,8 +53,9 @@ class OwnAttention(NamedTuple):
     def of_heads(self, heads: slice) -> OwnAttention:
         together = self.query.shape[1] // self.key.shape[1]
         groups = slice(heads.start // together, heads.stop // together)
-        for_each = self.mask is not None and self.mask.shape[1] == self.query.shape[1]
-        mask = self.mask[:, heads] if self.mask is not None and for_each else self.mask
+        mask = self.mask
+        if mask is not None and mask.shape[1] == self.query.shape[1]:
+            mask = mask[:, heads]
         return self._replace(
             query=self.query[:, heads], key=self.key[:, groups], value=self.value[:, groups], mask=mask
         )
