@@ -15,6 +15,8 @@ from typing import Any
 import headscope
 from headscope.models import Model
 from headscope.results import Study
+from headscope.storage import Arrays
+from headscope.sums import Sum
 
 WINDOWS_PER_SHARD = 16
 RESULTS = ("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet", "example.safetensors")
@@ -75,3 +77,10 @@ def group_is_empty(group: int) -> bool:
 def interrupt(process: subprocess.Popen[str]) -> None:
     """Ctrl-C: a terminal sends it to all processes of the group."""
     os.killpg(process.pid, signal.SIGINT)
+
+
+def whole(shard: Arrays) -> Arrays:
+    """What a study of this shard alone keeps."""
+    total = Sum(shard)
+    total.unpack(keep_rest=False)
+    return total.whole

@@ -22,13 +22,17 @@ from headscope.errors import HeadscopeError
 from headscope.storage import checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.sums import Sum
 
-SPECS = {"total": ("float64", (2, 3, 4, 4)), "count": ("int64", (2, 3))}
+SPECS = {"total": ("float64", (2, 3, 4, 4)), "count": ("int64", (2, 3)), "map": ("int16", (2, 3, 5))}
 IDENTITY = {"model": "a", "threshold": 0.3}
 
 
 def arrays_of(shard: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(shard)
-    return {"total": rng.random((2, 3, 4, 4)) ** 9, "count": rng.integers(0, 9, (2, 3))}
+    return {
+        "total": rng.random((2, 3, 4, 4)) ** 9,
+        "count": rng.integers(0, 9, (2, 3)),
+        "map": rng.integers(0, 30_000, (2, 3, 5), dtype=np.int16),
+    }
 
 
 def opened(study: Path, identity: dict = IDENTITY) -> Checkpoints:
@@ -71,6 +75,16 @@ def test_a_study_goes_on_with_every_shard_that_was_finished(tmp_path: Path) -> N
     for shard in range(7, 11):
         again.add(shard, f"windows {shard}", arrays_of(shard), 8)
     assert_same(total_of(again, 11), whole)
+
+
+def test_narrow_counts_of_shards_add_up_to_wide_ones(tmp_path: Path) -> None:
+    expected = np.sum([arrays_of(shard)["map"].astype(np.int64) for shard in range(9)], axis=0)
+    assert expected.max() > np.iinfo(np.int16).max
+    filled(tmp_path, list(range(6)))
+    again = opened(tmp_path)
+    for shard in range(6, 9):
+        again.add(shard, f"windows {shard}", arrays_of(shard), 8)
+    np.testing.assert_array_equal(total_of(again, 9)["map"], expected, strict=True)
 
 
 @pytest.mark.parametrize("order", [[3, 1, 0, 2, 5, 4, 6, 8, 7], [8, 7, 6, 5, 4, 3, 2, 1, 0]])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import added
+from runs import added, whole
 from torch import Tensor
 
 from headscope import kernels, observation
@@ -18,7 +20,6 @@ from headscope.lanes import Lanes
 from headscope.options import Options
 from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.tally import Tally
-from headscope.triangles import whole
 from headscope.windows import KINDS, Batch
 
 OBSERVERS = [observation.observe, kernels.observe]
@@ -62,7 +63,8 @@ def states_of(examples: list[reference.Example], options: Options, observe, batc
     tally = Tally(played.heads, tuple(range(played.layers)), options, CPU)
     tally._observe = observe
     batches = ((batch_of(examples[n : n + batch_size]), None) for n in range(0, len(examples), batch_size))
-    tally.add(Lanes(played, CPU, lanes), batches, lambda count: None)
+    with closing(Lanes(played, CPU, lanes)) as running:
+        tally.add(running, batches, lambda count: None)
     return whole(tally.arrays())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 import reference
 import torch
-from runs import added
+from runs import added, whole
 
 import headscope
 from headscope import tally
@@ -21,7 +22,6 @@ from headscope.shards import Shard, ShardRunner
 from headscope.similarity import context_similarity
 from headscope.tables import derived_arrays, heads_table
 from headscope.texts import Text
-from headscope.triangles import whole
 from headscope.windows import Counts, Cutter, cut_all, stack
 
 COLUMNS = [
@@ -59,7 +59,8 @@ def windows_of(model, texts: list[str], options: Options):
 
 
 def states_of(model, windows, options: Options):
-    return whole(ShardRunner(model, options).run(Shard(0, stack(windows)), lambda count: None))
+    with closing(ShardRunner(model, options)) as runner:
+        return whole(runner.run(Shard(0, stack(windows)), lambda count: None))
 
 
 def examples_of(model, windows) -> list[reference.Example]:
@@ -198,7 +199,8 @@ def planted(minilm, text: str):
     (window,) = windows_of(minilm, [text], options)
     cpu = torch.device("cpu")
     measured = tally.Tally(2, (0,), options, cpu)
-    measured.add(Lanes(Planted(window), cpu, 1), [(stack([window]), None)], lambda count: None)
+    with closing(Lanes(Planted(window), cpu, 1)) as lanes:
+        measured.add(lanes, [(stack([window]), None)], lambda count: None)
     arrays = whole(measured.arrays())
     return heads_table(arrays, [0]), arrays, window
 

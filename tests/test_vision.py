@@ -99,6 +99,17 @@ def test_dinov2_is_measured_too(pictures):
     assert study.layers["layer"].tolist() == [0, 2]
 
 
+def test_images_are_added_up_shard_by_shard(pictures, monkeypatch):
+    model = model_of("ViT")
+    whole = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
+    monkeypatch.setattr("headscope.shards.WINDOWS_PER_SHARD", 2)
+    parts = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
+    assert len(pictures) > 2
+    for name, expected in whole.arrays.items():
+        assert parts.arrays[name].dtype == expected.dtype == (np.int64 if expected.dtype.kind == "i" else np.float64)
+        np.testing.assert_allclose(parts.arrays[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
 def test_images_come_from_files_folders_and_arrays(tmp_path, pictures):
     for number, picture in enumerate(pictures[:2]):
         Image.fromarray(picture).save(tmp_path / f"{number}.png")

@@ -33,7 +33,7 @@ from headscope.storage import (
     write_atomically,
     write_under_checksum,
 )
-from headscope.sums import Sum
+from headscope.sums import Sum, wide
 
 FOLDER = "unfinished"
 PLAN = "plan.json"
@@ -57,7 +57,7 @@ class _Found:
 
 
 class Checkpoints:
-    """The finished shards of an unfinished study.
+    """The finished shards of an unfinished study; `specs` are those of one shard's arrays.
 
     `fingerprints` says which windows each finished shard measured, `batch_size` is the smallest that any of them was
     measured with, `told` are sentences about what was damaged or missing when the study went on.
@@ -72,7 +72,7 @@ class Checkpoints:
         self.told: list[str] = []
         self._singles: dict[int, Path] = {}
         self._sums: dict[int, Path] = {}
-        self._sum: Sum | None = None
+        self._sum = Sum()
         self._summed = 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: Future[None] | None = None
@@ -120,16 +120,15 @@ class Checkpoints:
         if self._writer is not None:
             self._writer.shutdown()
 
-    def total(self, count: int) -> Sum | None:
-        """The first `count` shards added up, in order; None where there is none. They must be all there are."""
+    def total(self, count: int) -> Sum:
+        """The first `count` shards added up, in order; of nothing where there is none. They must be all there are."""
         self.flush()
         if sorted(self.fingerprints) != list(range(count)):
             raise HeadscopeError(
                 f"The texts make {count} shards, but {self._folder} holds others from a longer run of texts; "
                 "give the same texts, another --out, or --overwrite."
             )
-        if self._sum is not None:
-            self._sum.settle()
+        self._sum.settle()
         return self._sum
 
     def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, let_go: threading.Event) -> None:
@@ -147,21 +146,15 @@ class Checkpoints:
         self, pieces: Iterator[Piece], arrays: Arrays, is_next: bool, let_go: threading.Event
     ) -> Iterator[Piece]:
         """The pieces of a shard. As soon as an array is written it is added, if it is its turn, and let go."""
-        if is_next and self._sum is None:
-            self._sum = Sum(arrays)
-            let_go.set()
-            yield from pieces
-            return
         yield next(pieces)
         for name in sorted(arrays):
             yield next(pieces)
             part = {name: arrays.pop(name)}
-            if is_next and self._sum is not None:
+            if is_next:
                 self._sum.add(part)
         let_go.set()
 
     def _write_sum(self) -> None:
-        assert self._sum is not None
         rest = {_REST + name: array for name, array in self._sum.rest.items()}
         fingerprints = [self.fingerprints[i] for i in range(self._summed)]
         pieces = self._pieces(fingerprints, self.batch_size or 0, self._sum.whole | rest)
@@ -174,11 +167,7 @@ class Checkpoints:
     def _add_waiting(self) -> None:
         """Shards that were finished before one that comes earlier."""
         while self._summed in self._singles:
-            arrays = _arrays(self._singles[self._summed])
-            if self._sum is None:
-                self._sum = Sum(arrays)
-            else:
-                self._sum.add(arrays)
+            self._sum.add(_arrays(self._singles[self._summed]))
             self._summed += 1
 
     def _prune(self) -> None:
@@ -245,9 +234,7 @@ class Checkpoints:
 
     def _read(self, path: Path, expected: str, kind: str, number: int) -> _Found | None:
         """None where the file is damaged or not of this study."""
-        specs = dict(self._specs)
-        if kind == "sum":
-            specs |= {_REST + name: spec for name, spec in self._specs.items() if spec[0] == "float64"}
+        specs = self._specs if kind == "shard" else _sum_specs(self._specs)
         try:
             if file_checksum(path) != expected:
                 return None
@@ -317,6 +304,12 @@ def _remove(folder: Path, *names: str) -> None:
 
 def _holds_shards(folder: Path) -> bool:
     return folder.is_dir() and any(_NAME.fullmatch(path.name) for path in folder.iterdir())
+
+
+def _sum_specs(shard: Specs) -> Specs:
+    """Of sums of shards, with what rounding cut off them."""
+    specs = {name: (wide(dtype), shape) for name, (dtype, shape) in shard.items()}
+    return specs | {_REST + name: spec for name, spec in specs.items() if spec[0] == "float64"}
 
 
 def _arrays(path: Path) -> Arrays:

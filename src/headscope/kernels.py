@@ -28,7 +28,7 @@ ROWS = 128
 compiled = numba.njit(error_model="numpy")
 TYPES = (
     "void(i8, i8, f4[:,:,::1], f4[:,:,:,::1], i8[::1], b1[:,::1], i8[:,::1], i8[:,::1], i1[:,:,::1], f4, f8, "
-    "f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i4[:,:,::1], i8[:,::1], "
+    "f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i2[:,:,::1], i8[:,::1], "
     "f8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], i8[:,:,::1])"
 )
 """Of the arguments of `_observe`: given them, it is compiled or loaded when this module is, and never a second time."""
@@ -52,8 +52,8 @@ def observe(
         tokens.flags.numpy(),
         np.float32(options.threshold),
         options.line_threshold,
-        sums.attention_sum.numpy(),
         sums.attention_sum_on_lines.numpy(),
+        sums.attention_sum_without_lines.numpy(),
         sums.similarity_sum.numpy(),
         sums.high_count.numpy(),
         sums.similarity_histogram.numpy(),
@@ -77,40 +77,43 @@ def observe(
 
 @compiled
 def _attention(
-    matrix, size, kind, line_threshold, received, is_line, block_end, total, on_lines, to_kind, lines
+    matrix, size, kind, line_threshold, received, is_line, off_line, block_end, on_lines, without_lines, to_kind, lines
 ):  # fmt: skip
-    """Add A to its sums; find the lines, and for each token the end of its block."""
+    """Find the lines, and for each token the end of its block; add A to the sums on lines and without them."""
     received[:] = 0
     for i in range(size):
-        for j in range(size):
-            total[i, j] += matrix[i, j]
-            received[j] += matrix[i, j]
+        _add(matrix[i, :size], received[:size])
     most = 0.0
     for j in range(size):
         most = max(most, received[j])
     to_kind[:] = 0
     lines[:] = 0
     begin = 0
-    found = np.empty(size, np.int64)
-    count = 0
     for j in range(size):
         to_kind[kind[j]] += received[j]
         is_line[j] = received[j] / most > line_threshold
+        off_line[j] = not is_line[j]
         if is_line[j]:
-            found[count] = j
-            count += 1
             lines[kind[j]] += 1
             block_end[begin : j + 1] = j + 1
             begin = j + 1
     block_end[begin:size] = size
-    if count < size // 4:
+    _add_columns(matrix, size, is_line, on_lines)
+    _add_columns(matrix, size, off_line, without_lines)
+
+
+@compiled
+def _add_columns(matrix, size, chosen, total):
+    """Add the columns that are chosen, 1 of 0 and 1. Where they are few the others are not touched."""
+    columns = np.flatnonzero(chosen[:size])
+    if len(columns) < size // 4:
         for i in range(size):
-            for j in found[:count]:
-                on_lines[i, j] += matrix[i, j]
+            for column in columns:
+                total[i, column] += matrix[i, column]
     else:
         for i in range(size):
             for j in range(size):
-                on_lines[i, j] += matrix[i, j] * is_line[j]
+                total[i, j] += matrix[i, j] * chosen[j]
 
 
 @compiled
@@ -294,7 +297,7 @@ def _focal(ids, size, degree, equal_degree):
 @numba.njit(TYPES, cache=True, nogil=True, error_model="numpy")
 def _observe(
     place, h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
-    attention_sum, attention_sum_on_lines, similarity_sum, high_count, similarity_histogram,
+    attention_sum_on_lines, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,
     peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
 ):  # fmt: skip
     """One head, h: similarity (B, S, S), of which the pairs are set; its attention is at `place` of (B, H, S, S).
@@ -302,11 +305,12 @@ def _observe(
     windows, _, length, _ = attention.shape
     received = np.empty(length, np.float64)
     is_line = np.empty(length, np.float32)
+    off_line = np.empty(length, np.float32)
     block_end = np.empty((windows, length), np.int64)
     for b in range(windows):
         _attention(
-            attention[b, place], size[b], kind[b], line_threshold, received, is_line, block_end[b],
-            attention_sum[h], attention_sum_on_lines[h], attention_to[b, h], lines[b, h],
+            attention[b, place], size[b], kind[b], line_threshold, received, is_line, off_line, block_end[b],
+            attention_sum_on_lines[h], attention_sum_without_lines[h], attention_to[b, h], lines[b, h],
         )  # fmt: skip
     row = np.empty(length, np.float32)
     best = np.empty(length, np.float32)

@@ -77,12 +77,12 @@ class Tokens:
 class Sums:
     """Of one layer, added to where they arise. (H, S, S), and (H, 200) for the spectrum.
 
-    `similarity_sum` and `high_count` are symmetric: only i < j is added to. `attention_sum_on_lines` is the part of
-    `attention_sum` in columns that are lines: few, so that it costs less to add them up than all others.
+    `similarity_sum` and `high_count` are symmetric: only i < j is added to. `attention_sum` is kept as its two parts,
+    what lies in columns that are lines and the rest: mostly one of them is small, and costs little to add to.
     """
 
-    attention_sum: Tensor
     attention_sum_on_lines: Tensor
+    attention_sum_without_lines: Tensor
     similarity_sum: Tensor
     high_count: Tensor
     similarity_histogram: Tensor
@@ -174,9 +174,10 @@ def observe(
 
 
 def _observe_attention(attention: Tensor, lines: Tensor, tokens: Tokens, sums: Sums, seen: Seen) -> None:
-    sums.attention_sum.add_(attention.sum(0, dtype=torch.float64))
     on_lines = attention.masked_fill(~lines.unsqueeze(-2), 0)
+    without_lines = attention.masked_fill(lines.unsqueeze(-2), 0)
     sums.attention_sum_on_lines.add_(on_lines.sum(0, dtype=torch.float64))
+    sums.attention_sum_without_lines.add_(without_lines.sum(0, dtype=torch.float64))
     of_kind = torch.nn.functional.one_hot(tokens.kind, len(KINDS)).double()
     seen.attention_to.copy_(attention.sum(-2, dtype=torch.float64) @ of_kind)
     seen.lines.copy_((lines.double() @ of_kind).long())

@@ -32,7 +32,7 @@ from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import Part, Shard, chosen_layers, cut_shards
-from headscope.specs import packed_specs
+from headscope.specs import shard_specs
 from headscope.sums import Sum
 from headscope.texts import Text, Texts, as_texts
 from headscope.windows import Counts, Cutter, Window, cut_all
@@ -127,7 +127,7 @@ class _Run:
         if overwrite:
             (self._folder / MANIFEST).unlink(missing_ok=True)
             checkpoints.clear(self._folder)
-        specs = packed_specs(len(self._layers), self._capture.heads, self._options.length)
+        specs = shard_specs(len(self._layers), self._capture.heads, self._options.length)
         with (
             Bar(f"Measuring {self._model.name}", "windows", self._progress) as bar,
             closing(self._place.build(self._model, self._options, self._capture)) as engine,
@@ -139,7 +139,7 @@ class _Run:
                 raise HeadscopeError(self._why_no_window())
             example = self._keep_example()
             total = kept.total(len(self._fingerprints))
-            if total is None:
+            if not total.whole:
                 total = Sum({name: np.zeros(shape, dtype) for name, (dtype, shape) in specs.items()})
             total.unpack(keep_rest=self._part.of > 1)
             manifest = self._manifest(engine, kept.batch_size or self._options.windows_at_once)

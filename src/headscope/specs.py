@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.measures import MEASURES
+from headscope.measures import STATES
 from headscope.measures.base import sizes
 from headscope.triangles import SYMMETRIC, pairs_of
 
@@ -13,17 +13,16 @@ Specs = dict[str, tuple[str, tuple[int, ...]]]
 def state_specs(layers: int, heads: int, length: int) -> Specs:
     """Of the states: what adds up."""
     known = sizes(layers, heads, length)
+    return {name: (state.dtype, tuple(known[letter] for letter in state.shape)) for name, state in STATES.items()}
+
+
+def shard_specs(layers: int, heads: int, length: int) -> Specs:
+    """Of the states as shards hold them: narrower (`State.shard_dtype`), and symmetric ones packed (`triangles`)."""
+    packed = (layers, heads, pairs_of(length))
     return {
-        name: (state.dtype, tuple(known[letter] for letter in state.shape))
-        for measure in MEASURES
-        for name, state in measure.STATES.items()
+        name: (STATES[name].shard_dtype, packed if name in SYMMETRIC else shape)
+        for name, (_, shape) in state_specs(layers, heads, length).items()
     }
-
-
-def packed_specs(layers: int, heads: int, length: int) -> Specs:
-    """Of the states as shards hold them, see `triangles`."""
-    specs = state_specs(layers, heads, length)
-    return specs | {name: (specs[name][0], (layers, heads, pairs_of(length))) for name in SYMMETRIC}
 
 
 def array_specs(layers: int, heads: int, length: int) -> Specs:

@@ -23,8 +23,8 @@ Arrays = dict[str, NDArray[Any]]
 Piece = bytes | memoryview
 Pieces = Iterable[Piece]
 
-KINDS = {"F64": "float64", "I64": "int64"}
-"""The types of arrays in a study, by their names in a safetensors file."""
+KINDS = {"F64": "float64", "I64": "int64", "I16": "int16"}
+"""The types of arrays in a study and its shards, by their names in a safetensors file."""
 _CODES = {name: code for code, name in KINDS.items()}
 
 
@@ -52,8 +52,8 @@ def give_back() -> None:
 def safetensors_pieces(
     arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> Iterator[Piece]:
-    """A safetensors file of float64 and int64 arrays: its head, then the arrays by name. They are not copied, and an
-    array may be taken away once the piece after its own is asked for."""
+    """A safetensors file of arrays: its head, then the arrays by name. They are not copied, and an array may be taken
+    away once the piece after its own is asked for."""
     names = sorted(arrays)
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     offset = 0

@@ -19,31 +19,42 @@ Part = Mapping[str, NDArray[Any]]
 
 
 class Sum:
-    """Arrays added up; `whole` are the values, `rest` what rounding has cut off those of them that are floats.
+    """Arrays added up, in float64 and int64; `whole` are the values, `rest` what rounding has cut off those of them
+    that are floats.
 
-    The arrays that a sum begins with become its own where they can be written to: they are large.
+    The arrays that a sum begins with become its own where they are as wide and can be written to: they are large.
     """
 
-    def __init__(self, whole: Part, rest: Part | None = None) -> None:
-        self._nothing_cut_off = rest is None
-        self.whole: Arrays = {name: _own(array) for name, array in whole.items()}
-        self.rest: Arrays = {
-            name: _own(rest[name]) if rest is not None else zeros(array.shape, "float64")
-            for name, array in self.whole.items()
-            if array.dtype.kind == "f"
-        }
+    def __init__(self, whole: Part | None = None, rest: Part | None = None) -> None:
+        self.whole: Arrays = {}
+        self.rest: Arrays = {}
+        self._nothing_cut_off = True
+        if whole is not None:
+            self.add(whole, rest)
 
     def add(self, part: Part, rest: Part | None = None) -> None:
-        """Add arrays to those of the same names."""
-        self._nothing_cut_off = False
+        """Add arrays to those of the same names, or begin with them."""
         for name, added in part.items():
-            whole = self.whole[name]
-            if name not in self.rest:
-                np.add(whole, added, out=whole)
-                continue
-            _add_rows(whole, added, self.rest[name])
-            if rest is not None:
-                self.rest[name] += rest[name]
+            cut_off = rest.get(name) if rest is not None else None
+            if name in self.whole:
+                self._add(name, added, cut_off)
+            else:
+                self._begin(name, added, cut_off)
+
+    def _begin(self, name: str, first: NDArray[Any], cut_off: NDArray[Any] | None) -> None:
+        whole = self.whole[name] = _own(first)
+        if whole.dtype.kind == "f":
+            self.rest[name] = zeros(whole.shape, "float64") if cut_off is None else _own(cut_off)
+            self._nothing_cut_off &= cut_off is None
+
+    def _add(self, name: str, added: NDArray[Any], cut_off: NDArray[Any] | None) -> None:
+        if name not in self.rest:
+            self.whole[name] += added
+            return
+        self._nothing_cut_off = False
+        _add_rows(self.whole[name], added, self.rest[name])
+        if cut_off is not None:
+            self.rest[name] += cut_off
 
     def settle(self) -> None:
         """Make each value the float64 nearest to value + rest."""
@@ -63,7 +74,17 @@ class Sum:
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:
-    return np.require(array, requirements=("C", "W", "A"))
+    dtype = wide(array.dtype.name)
+    if array.dtype == dtype:
+        return np.require(array, requirements=("C", "W", "A"))
+    own = zeros(array.shape, dtype)
+    own[...] = array
+    return own
+
+
+def wide(dtype: str) -> str:
+    """The type of a sum of such arrays."""
+    return "float64" if np.dtype(dtype).kind == "f" else "int64"
 
 
 def _add_rows(whole: NDArray[Any], part: NDArray[Any], rest: NDArray[Any]) -> None:

@@ -11,24 +11,22 @@ from torch import Tensor
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
 from headscope.lanes import Lanes, Turns
-from headscope.measures import MEASURES
-from headscope.measures.base import State
+from headscope.measures import MEASURES, STATES
 from headscope.observation import Observe, Seen, Sums, Tokens, observer
 from headscope.options import Options
 from headscope.storage import Arrays
 from headscope.triangles import pack
 from headscope.windows import Batch
 
-STATES: dict[str, State] = {name: state for measure in MEASURES for name, state in measure.STATES.items()}
-ON_LINES, WITHOUT_LINES = "attention_sum_on_lines", "attention_sum_without_lines"
-"""While a shard is measured the one is kept, in the end the other: see `Sums`."""
-
+ON_LINES = "attention_sum_on_lines"
+"""Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `Sums`."""
 Measured = tuple[Batch, Tensor | None]
 """A batch, and the pixels that a vision model takes instead of its tokens."""
 
 
 class Tally:
-    """Measures batches and adds them up. L is the number of layers measured, not of layers there are."""
+    """Measures the batches of one shard and adds them up. L is the number of layers measured, not of layers there
+    are."""
 
     def __init__(self, heads: int, layers: tuple[int, ...], options: Options, device: torch.device) -> None:
         self._heads = heads
@@ -39,7 +37,7 @@ class Tally:
         self.states: dict[str, Tensor] = {
             name: state.zeros(len(layers), heads, options.length, device) for name, state in STATES.items()
         }
-        self.states[ON_LINES] = self.states.pop(WITHOUT_LINES)
+        self.states[ON_LINES] = self.states.pop("attention_sum")
         self._sums = [Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(layers))]
 
     def add(self, lanes: Lanes, batches: Iterable[Measured], tick: Callable[[int], None]) -> None:
@@ -73,12 +71,11 @@ class Tally:
 
     def arrays(self) -> Arrays:
         """The states of a shard, symmetric ones packed. They are handed over: nothing can be added after."""
-        on_lines = self.states.pop(ON_LINES)
-        self.states[WITHOUT_LINES] = torch.sub(self.states["attention_sum"], on_lines, out=on_lines)
+        self.states["attention_sum"] = self.states.pop(ON_LINES).add_(self.states["attention_sum_without_lines"])
         arrays: Arrays = {}
         for name, state in STATES.items():
             array = self.states.pop(name).cpu().numpy()
-            arrays[name] = pack(array, state.dtype) if state.symmetric else array
+            arrays[name] = pack(array) if state.symmetric else array
         return arrays
 
     def _refuse_nan(self, seen: Seen) -> None:

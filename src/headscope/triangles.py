@@ -5,27 +5,26 @@ Shards, checkpoints and sums hold symmetric states so; a study folder holds them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.measures import MEASURES
-from headscope.storage import Arrays, zeros
+from headscope.measures import STATES
+from headscope.storage import zeros
 
-SYMMETRIC = {name for measure in MEASURES for name, state in measure.STATES.items() if state.symmetric}
+SYMMETRIC = {name for name, state in STATES.items() if state.symmetric}
 
 
-def pack(matrices: NDArray[Any], dtype: str) -> NDArray[Any]:
+def pack(matrices: NDArray[Any]) -> NDArray[Any]:
     """(L, H, S, S) -> (L, H, S (S - 1) / 2), row by row; what lies on and below the diagonal is not looked at.
 
-    >>> pack(np.arange(9).reshape(1, 1, 3, 3), "int64")
+    >>> pack(np.arange(9).reshape(1, 1, 3, 3))
     array([[[1, 2, 5]]])
     """
     layers, heads, length, _ = matrices.shape
     upper = np.triu_indices(length, 1)
-    packed = zeros((layers, heads, pairs_of(length)), dtype)
+    packed = zeros((layers, heads, pairs_of(length)), matrices.dtype.name)
     for layer, matrix in zip(packed, matrices, strict=True):
         layer[:] = matrix[:, *upper]
     return packed
@@ -45,8 +44,3 @@ def unpack(packed: NDArray[Any]) -> NDArray[Any]:
 
 def pairs_of(length: int) -> int:
     return length * (length - 1) // 2
-
-
-def whole(arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """The arrays with all symmetric ones unpacked."""
-    return {name: unpack(array) if name in SYMMETRIC else array for name, array in arrays.items()}

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from headscope import shards
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
 from headscope.images import Picture, read_images
@@ -32,9 +33,9 @@ from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import chosen_layers
 from headscope.storage import write_atomically
+from headscope.sums import Sum
 from headscope.tables import heads_table, layers_table
 from headscope.tally import Tally
-from headscope.triangles import whole
 from headscope.windows import FIRST, SPECIAL, WORD, Batch
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ def study_images(
     model = as_model(model)
     if not model.takes_images:
         raise HeadscopeError(f"{model.name} does not take images; headscope study measures it over texts.")
-    batches = _batches(model, islice(read_images(images), max_images), batch_size or IMAGES_AT_ONCE)
+    at_once = batch_size or IMAGES_AT_ONCE
+    batches = _batches(model, islice(read_images(images), max_images), at_once)
     first = next(batches, None)
     if first is None:
         raise HeadscopeError("There is no image to measure.")
@@ -167,13 +169,20 @@ def study_images(
         batch_size=batch_size,
     )
     chosen = chosen_layers(capture, options)
-    tally = Tally(capture.heads, chosen, options, model.device)
+    total = Sum()
     with (
         Bar(f"Measuring {model.name}", "images", progress) as bar,
         closing(Lanes(capture, model.device, torch.get_num_threads())) as lanes,
     ):
-        tally.add(lanes, _with_tokens(model, grid, chain([first], batches)), bar.advance)
-    arrays = whole(tally.arrays())
+        pieces = _with_tokens(model, grid, chain([first], batches))
+        for piece in pieces:
+            tally = Tally(capture.heads, chosen, options, model.device)
+            others = islice(pieces, max(1, shards.WINDOWS_PER_SHARD // at_once) - 1)
+            tally.add(lanes, chain([piece], others), bar.advance)
+            total.add(tally.arrays())
+    total.settle()
+    total.unpack(keep_rest=False)
+    arrays = total.whole
     return ImageStudy(
         model.name,
         int(arrays["windows"].max()),

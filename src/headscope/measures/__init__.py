@@ -15,7 +15,7 @@ from headscope.measures import (
     similarity_map,
     spectrum,
 )
-from headscope.measures.base import Measure
+from headscope.measures.base import Measure, State
 
 MEASURES: tuple[Measure, ...] = (
     location,
@@ -30,3 +30,6 @@ MEASURES: tuple[Measure, ...] = (
     spectrum,
 )
 """In the order of their columns in the tables."""
+
+STATES: dict[str, State] = {name: state for measure in MEASURES for name, state in measure.STATES.items()}
+"""Of all measures, by name."""

@@ -21,17 +21,23 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class State:
-    """An array that adds up; of a symmetric one only i < j. `shape`: one letter a dimension, see `sizes`."""
+    """An array that adds up; of a symmetric one only i < j. `shape`: one letter a dimension, see `sizes`; `dtype`: in
+    the end."""
 
     shape: str
     dtype: Literal["int64", "float64"]
     symmetric: bool = False
 
+    @property
+    def shard_dtype(self) -> str:
+        """Of the sum over one shard. A map of counts, which are at most those of 256 windows, is narrower there: it is
+        touched for every window."""
+        return "int16" if self.shape == "LHSS" and self.dtype == "int64" else self.dtype
+
     def zeros(self, layers: int, heads: int, length: int, device: torch.device) -> Tensor:
-        """To add one shard to: a map of counts is narrower there than in the end, for it is touched the most."""
+        """To add one shard to."""
         known = sizes(layers, heads, length)
-        dtype = "int32" if self.shape == "LHSS" and self.dtype == "int64" else self.dtype
-        return torch.from_numpy(zeros(tuple(known[letter] for letter in self.shape), dtype)).to(device)
+        return torch.from_numpy(zeros(tuple(known[letter] for letter in self.shape), self.shard_dtype)).to(device)
 
 
 def sizes(layers: int, heads: int, length: int) -> dict[str, int]:
