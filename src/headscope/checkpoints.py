@@ -145,7 +145,13 @@ class Checkpoints:
     def _letting_go(
         self, pieces: Iterator[Piece], arrays: Arrays, is_next: bool, let_go: threading.Event
     ) -> Iterator[Piece]:
-        """The pieces of a shard. As soon as an array is written it is added, if it is its turn, and let go."""
+        """The pieces of a shard. As soon as an array is written it is added, if it is its turn, and let go. The arrays
+        that a sum begins with are its own: to wait for the disk would free nothing."""
+        if is_next and not self._sum.whole:
+            self._sum.add(arrays)
+            let_go.set()
+            yield from pieces
+            return
         yield next(pieces)
         for name in sorted(arrays):
             yield next(pieces)

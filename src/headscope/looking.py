@@ -73,17 +73,18 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> Vi
     """Run one window through a model and keep A and Z of every head."""
     layers = chosen_layers(capture, options)
     size = window.size
-    attentions: dict[int, NDArray[Any]] = {}
-    outputs: dict[int, NDArray[Any]] = {}
+    shape = (len(layers), capture.heads, size)
+    attention = np.empty((*shape, size), np.float32)
+    output = np.empty((*shape, capture.head_width), np.float32)
 
-    def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:
+    def receive(layer: int, heads: slice, A: torch.Tensor, Z: torch.Tensor) -> None:
         if layer in layers:
-            attentions[layer] = attention[0].clone().float().cpu().numpy()
-            outputs[layer] = output[0].float().cpu().numpy()
+            place = layers.index(layer)
+            attention[place, heads] = A[0].float().cpu().numpy()
+            output[place, heads] = Z[0].float().cpu().numpy()
 
     ids = torch.from_numpy(window.ids[None, :size]).to(model.device)
-    capture.run(ids, torch.ones_like(ids), receive, last=layers[-1])
-    output = np.stack([outputs[layer] for layer in layers])
+    capture.run_by_heads(ids, torch.ones_like(ids), receive, last=layers[-1])
     if not np.isfinite(output).all():
         raise HeadscopeError(
             f"A head of {model.name} puts out NaN or infinity; the weights are damaged, "
@@ -102,7 +103,7 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> Vi
         special=window.special[:size],
         start=start,
         end=end,
-        attention=LayerArray(list(layers), np.stack([attentions[layer] for layer in layers])),
+        attention=LayerArray(list(layers), attention),
         output=LayerArray(list(layers), output),
         threshold=options.threshold,
         line_threshold=options.line_threshold,

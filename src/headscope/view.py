@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load_file
 
 from headscope.errors import HeadscopeError
 from headscope.layer_array import Array, LayerArray, ranges
 from headscope.options import Special
-from headscope.storage import write_atomically
+from headscope.storage import safetensors_pieces, write_atomically
 from headscope.windows import KINDS
 from headscope.words import word_groups
 
@@ -292,8 +292,8 @@ class View:
             **{name: getattr(self, name).tolist() for name in _ARRAYS},
             "layers": self.layers,
         }
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _BY_LAYER}
-        write_atomically(Path(folder) / "example.safetensors", save(arrays))
+        arrays = {name: np.asarray(getattr(self, name)) for name in _BY_LAYER}
+        write_atomically(Path(folder) / "example.safetensors", safetensors_pieces(arrays))
         write_atomically(Path(folder) / "example.json", json.dumps(facts, ensure_ascii=False).encode())
 
     @classmethod
