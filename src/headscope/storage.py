@@ -29,6 +29,8 @@ _CODES = {name: code for code, name in KINDS.items()}
 
 
 _LARGE = 2**20
+_PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+"""Pages of memory that no other process is to see: the system hands them out faster than those of the default."""
 SYNCED_AT_ONCE = 2**25
 """Bytes that a file may be ahead of the disk. What the system then lets go of, the next bytes are written into: many
 times cheaper than memory never used before."""
@@ -40,7 +42,7 @@ def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _LARGE:
         return np.zeros(shape, dtype)
-    return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
+    return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), dtype).reshape(shape)
 
 
 def give_back() -> None:
