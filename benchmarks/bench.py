@@ -2,7 +2,8 @@
 
     python benchmarks/bench.py [--quick] [--out benchmarks/results]
 
-Contenders alternate within one run; every claim is the median of the ratios of neighbouring runs, with its spread.
+Contenders alternate within one run, each in a process of its own; every claim is the median of the ratios of
+neighbouring runs, with its spread.
 Writes results.json and results.md.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -38,11 +41,12 @@ CORPUS = SHARED / "corpora" / "kyoto-wikipedia.jsonl.gz"
 MPNET = Path.home() / ".cache" / "headscope-dev" / "all-mpnet-base-v2"
 """Where a script beside the project puts the real all-mpnet-base-v2; its rows are left out where it is absent."""
 
-
+BASE, REAL = "BERT-base shape, random weights", MPNET.name
+BARE, STUDY = "bare forward", "headscope study"
 BATCH = 8
 """Windows that the others run at once: the fastest size for a bare forward pass here. headscope has its own default."""
 
-
+PROCESSES = multiprocessing.get_context("spawn")
 Found = Iterator[dict[str, Any]]
 """Results, as they are found."""
 
@@ -58,22 +62,70 @@ def bert(hidden: int = 768, positions: int = 512) -> Model:
     torch.manual_seed(0)
     config = BertConfig(hidden_size=hidden, intermediate_size=4 * hidden, max_position_embeddings=positions)
     network = BertModel(config).eval().requires_grad_(False)
-    name = "BERT-base shape, random weights" if hidden == 768 else f"12 x 12 heads, {hidden} wide, random weights"
+    name = BASE if hidden == 768 else f"12 x 12 heads, {hidden} wide, random weights"
     return Model(network, headscope.load("minilm").tokenizer, name)
+
+
+MODELS: dict[str, Callable[[], Model]] = {BASE: bert, REAL: lambda: headscope.load(str(MPNET))}
 
 
 def windows_of(model: Model, options: Options) -> Batch:
     return stack(list(cut_all(texts(), Cutter(model.tokenizer, options), Counts(), options.max_windows)))
 
 
-def alternate(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+class Racer:
+    """A contender in a process of its own: what the others did to an allocator's memory is not its concern."""
+
+    def __init__(self, name: str, *race: Any) -> None:
+        self._here, there = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=_race, args=(there, name, *race))
+        self._process.start()
+        there.close()
+        self._here.recv()
+
+    def run(self) -> float:
+        """Seconds of one run over all windows."""
+        self._here.send("go")
+        seconds: float = self._here.recv()
+        return seconds
+
+    def close(self) -> None:
+        self._here.close()
+        self._process.join()
+
+
+def _race(pipe: Any, name: str, model: str, count: int, length: int) -> None:
+    """In the process of a racer: get ready, then run whenever told to."""
+    network = MODELS[model]()
+    with tempfile.TemporaryDirectory() as folder:
+        run = _runner(name, network, Path(folder) / "study", count, length)
+        run(BATCH)
+        pipe.send("ready")
+        with suppress(EOFError):
+            while pipe.recv():
+                began = time.perf_counter()
+                run(count)
+                pipe.send(time.perf_counter() - began)
+
+
+def _runner(name: str, model: Model, out: Path, count: int, length: int) -> Callable[[int], Any]:
+    """A contender as a function of how many windows it takes."""
+    if name == STUDY:
+        return lambda most: headscope.study(
+            model, texts(), out=out, overwrite=True, progress=False, max_windows=most, length=length
+        )
+    options = Options(max_windows=count, length=length)
+    windows = windows_of(model, options)
+    contender = contenders.bare(model) if name == BARE else getattr(contenders, name)(model, options)
+    return lambda most: contender(windows[:most], BATCH)
+
+
+def alternate(racers: dict[str, Racer], rounds: int) -> dict[str, list[float]]:
     """Seconds of each run, in rounds: what slows the machine down for a while slows all of them."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, run in runs.items():
-            began = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - began)
+    seconds: dict[str, list[float]] = {name: [] for name in racers}
+    for _ in range(rounds):
+        for name, racer in racers.items():
+            seconds[name].append(racer.run())
             print(f"    {name}: {seconds[name][-1]:.2f} s", file=sys.stderr)
     return seconds
 
@@ -83,31 +135,20 @@ def ratio(seconds: dict[str, list[float]], name: str, to: str) -> dict[str, floa
     return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
 
 
-def time_per_window(model: Model, count: int, repeats: int, others: list[str], length: int = 128) -> dict[str, Any]:
+def time_per_window(model: str, count: int, rounds: int, others: list[str], length: int = 128) -> dict[str, Any]:
     """headscope study end to end, a bare forward pass, and other contenders, over the same windows."""
-    options = Options(max_windows=count, length=length)
-    windows = windows_of(model, options)
-    plain = contenders.bare(model)
-    with tempfile.TemporaryDirectory() as folder:
-
-        def study() -> None:
-            out = Path(folder) / "study"
-            headscope.study(model, texts(), out=out, overwrite=True, progress=False, max_windows=count, length=length)
-
-        runs: dict[str, Callable[[], Any]] = {"bare forward": lambda: plain(windows, BATCH), "headscope study": study}
-        for name in others:
-            contender = getattr(contenders, name)(model, options)
-            runs[name] = lambda contender=contender: contender(windows, BATCH)
-        plain(windows[:BATCH], BATCH)
-        study()
-        seconds = alternate(runs, repeats)
+    with ExitStack() as stack:
+        racers = {
+            name: stack.enter_context(closing(Racer(name, model, count, length))) for name in (BARE, STUDY, *others)
+        }
+        seconds = alternate(racers, rounds)
     return {
-        "model": model.name,
+        "model": model,
         "windows": count,
         "length": length,
         "milliseconds_per_window": {name: 1000 * statistics.median(s) / count for name, s in seconds.items()},
-        "ratio_to_bare_forward": {name: ratio(seconds, name, "bare forward") for name in seconds},
-        "ratio_to_headscope": {name: ratio(seconds, name, "headscope study") for name in seconds},
+        "ratio_to_bare_forward": {name: ratio(seconds, name, BARE) for name in seconds},
+        "ratio_to_headscope": {name: ratio(seconds, name, STUDY) for name in seconds},
     }
 
 
@@ -232,8 +273,7 @@ def main() -> None:
 
 
 def measure_time(few: bool, results: dict[str, Any]) -> Found:
-    base = bert()
-    rounds = 1 if few else 3
+    rounds = 1 if few else 5
     others = [name for name in ("nnsight", "transformer_lens") if has(name.replace("_", "-"))]
     rows: list[dict[str, Any]] = []
 
@@ -241,21 +281,20 @@ def measure_time(few: bool, results: dict[str, Any]) -> Found:
         rows.append(time_per_window(*arguments, **more))
         return {"time": rows}
 
-    yield row(base, 16 if few else 384, rounds, [])
+    yield row(BASE, 16 if few else 384, rounds, [])
     if MPNET.is_dir():
-        real = headscope.load(str(MPNET))
-        yield row(real, 16 if few else 384, rounds, [])
-        yield row(real, 8 if few else 64, rounds, ["plain_script"])
+        yield row(REAL, 16 if few else 384, rounds, [])
+        yield row(REAL, 8 if few else 64, rounds, ["plain_script"])
     if others:
-        yield row(base, 16 if few else 64, rounds, others)
-    yield row(base, 8 if few else 224, min(rounds, 2), [], length=512)
+        yield row(BASE, 16 if few else 64, rounds, others)
+    yield row(BASE, 8 if few else 224, min(rounds, 3), [], length=512)
 
 
 def measure_peak(few: bool, results: dict[str, Any]) -> Found:
     peak = matrix_peak()
     gflop = forward_gflop(bert(), 128)
     per_window = results["time"][0]["milliseconds_per_window"]
-    share = {name: gflop / (per_window[name] / 1000) / peak for name in ("bare forward", "headscope study")}
+    share = {name: gflop / (per_window[name] / 1000) / peak for name in (BARE, STUDY)}
     yield {"peak": {"gflops": peak, "share": share}}
 
 
@@ -308,12 +347,12 @@ def as_table(results: dict[str, Any]) -> str:
     for row in results["time"]:
         what = f"{row['model']}, {row['length']} tokens, {row['windows']} windows"
         for name, values in row["ratio_to_bare_forward"].items():
-            if name == "bare forward":
+            if name == BARE:
                 continue
             spread = f"{values['median']:.3f} x; {values['least']:.3f} to {values['most']:.3f}"
             lines.append(f"| {name.replace('_', ' ')}: {what} | bare forward | {spread} |")
         for name, values in row["ratio_to_headscope"].items():
-            if name in ("bare forward", "headscope study"):
+            if name in (BARE, STUDY):
                 continue
             spread = f"{values['median']:.2f} x; {values['least']:.2f} to {values['most']:.2f}"
             lines.append(f"| {name.replace('_', ' ')}: {what} | headscope study | {spread} |")
