@@ -342,12 +342,14 @@ def _hooks(network: Any, hooked: Hooked, recorder: Recorder) -> Iterator[None]:
     def keep_output(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         joined[module] = inputs[0]
 
-    def report(module: nn.Module, inputs: Any, returned: tuple[Tensor, ...]) -> None:
-        attention = returned[1]
+    def report(module: nn.Module, inputs: Any, returned: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the module returns, without the attention: the model would keep that of all layers to the end."""
+        first, attention, *others = returned
         projection = hooked.projection and module.get_submodule(hooked.projection)
-        output = joined.pop(projection) if projection else returned[0]
+        output = joined.pop(projection) if projection else first
         heads = attention.shape[1]
         recorder.record([Part(slice(0, heads), attention, split_heads(output, heads))])
+        return first, None, *others
 
     handles = []
     for module in network.modules():
