@@ -1,6 +1,7 @@
 """Every family: A and Z as captured equal what a second, eager copy of the model computes by itself."""
 
 import re
+import weakref
 from functools import cache
 
 import pytest
@@ -214,6 +215,20 @@ def test_hooked_outputs_are_attention_times_values(name):
     layers = captured(network, None, inputs, mask)
     for (A, Z), V in zip(layers, values[-len(layers) :], strict=True):
         assert torch.allclose(A @ V, Z, atol=1e-5 * float(Z.abs().max()), rtol=0)
+
+
+@pytest.mark.parametrize(("family", "stack"), CASES)
+def test_no_attention_outlives_its_layer(family, stack):
+    earlier: list[weakref.ref[torch.Tensor]] = []
+
+    def receive(layer, A, Z):
+        kept = [ref() for ref in earlier if ref() is not None]
+        assert all(tensor is A for tensor in kept)
+        earlier.append(weakref.ref(A))
+
+    network = network_of(family.name)
+    Capture(network, stack).run(*inputs_for(family, network), receive)
+    assert len(earlier) > 1
 
 
 def test_head_width_comes_from_what_was_captured():
