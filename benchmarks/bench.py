@@ -226,25 +226,6 @@ def start_up(folder: Path, repeats: int) -> dict[str, Any]:
     return {"seconds": {k: statistics.median(v) for k, v in seconds.items()}, **ratio(seconds, "headscope", "by hand")}
 
 
-def matrix_peak() -> float:
-    """The most the machine's matrix product reaches, GFLOP/s."""
-    side = 3072
-    one, other = torch.randn(side, side), torch.randn(side, side)
-    best = float("inf")
-    for _ in range(8):
-        began = time.perf_counter()
-        one @ other
-        best = min(best, time.perf_counter() - began)
-    return 2 * side**3 / best / 1e9
-
-
-def forward_gflop(model: Model, length: int) -> float:
-    """Multiplications and additions of one window: weights of the layers, and the two products of attention."""
-    config = model.network.config
-    weights = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
-    return config.num_hidden_layers * 2 * length * (weights + 2 * length * config.hidden_size) / 1e9
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few windows: to see that it runs")
@@ -291,11 +272,18 @@ def measure_time(few: bool, results: dict[str, Any]) -> Found:
 
 
 def measure_peak(few: bool, results: dict[str, Any]) -> Found:
-    peak = matrix_peak()
-    gflop = forward_gflop(bert(), 128)
-    per_window = results["time"][0]["milliseconds_per_window"]
-    share = {name: gflop / (per_window[name] / 1000) / peak for name in (BARE, STUDY)}
-    yield {"peak": {"gflops": peak, "share": share}}
+    """The share of the time that plain matrix products would take for the same arithmetic, measured side by side."""
+    row = time_per_window(BASE, 16 if few else 128, 1 if few else 3, ["matrix_product"])
+    base = bert()
+    whole = contenders.arithmetic(base, 128)
+    computed = {BARE: whole, STUDY: whole - contenders.arithmetic_of_tail(base, 128)}
+    ratios = {BARE: row["ratio_to_bare_forward"], STUDY: row["ratio_to_headscope"]}
+    yield {
+        "peak": {
+            "gflops": whole / row["milliseconds_per_window"]["matrix_product"] / 1e6,
+            "share": {name: ratios[name]["matrix_product"]["median"] * computed[name] / whole for name in computed},
+        }
+    }
 
 
 def measure_stages(few: bool, results: dict[str, Any]) -> Found:

@@ -37,6 +37,32 @@ def bare(model: Model) -> Contender:
     return run
 
 
+def arithmetic(model: Model, length: int) -> float:
+    """Multiplications and additions of one window: weights of the layers, and the two products of attention."""
+    config = model.network.config
+    weights = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
+    return float(config.num_hidden_layers * 2 * length * (weights + 2 * length * config.hidden_size))
+
+
+def arithmetic_of_tail(model: Model, length: int) -> float:
+    """Of it, what follows the Z of the last layer."""
+    config = model.network.config
+    return float(2 * length * (config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size))
+
+
+def matrix_product(model: Model, options: Options) -> Contender:
+    """The machine's peak: as much arithmetic as a forward pass has, in products of large matrices."""
+    side = 3072
+    one, other = torch.randn(side, side), torch.randn(side, side)
+
+    def run(windows: Batch, size: int) -> None:
+        rows = round(len(windows) * arithmetic(model, options.length) / (2 * side**2))
+        for begin in range(0, rows, side):
+            one[: rows - begin] @ other
+
+    return run
+
+
 def _measured_by(capture: Any, options: Options) -> Contender:
     def run(windows: Batch, size: int) -> dict[str, Any]:
         tally = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
