@@ -170,7 +170,7 @@ def test_bad_records_can_be_passed_over(call, tiny_folder, tmp_path, sample):
         "--skip-bad", "--no-figures",
     )  # fmt: skip
     assert code == 0
-    assert "2 unusable records were left out" in out
+    assert "left out: 2 unusable records" in out
 
 
 def test_an_unknown_verb_is_a_usage_error():

@@ -8,9 +8,15 @@ The definitions are those of `similarity`; the tests hold both to the same refer
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
 import numba
 import numpy as np
 import torch
+from numba.core.caching import FunctionCache
 from torch import Tensor
 
 from headscope.observation import Seen, Sums, Tokens
@@ -32,6 +38,18 @@ TYPES = (
     "f8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], i8[:,:,::1])"
 )
 """Of the arguments of `_observe`: given them, it is compiled or loaded when this module is, and never a second time."""
+
+
+def compiled_for_good(function: Callable[..., Any], types: str) -> Any:
+    """Compiled for these types, and kept on disk for the next run. Where nothing can be kept, it is compiled for this
+    run alone; where what was kept is damaged too, and the next run keeps it anew."""
+    compile = partial(numba.njit, types, nogil=True, error_model="numpy")
+    try:
+        return compile(cache=True)(function)
+    except Exception:  # of whatever kind damaged bytes cause; what is wrong with the function itself is raised below
+        with suppress(RuntimeError, OSError):
+            FunctionCache(function).flush()
+        return compile()(function)
 
 
 def observe(
@@ -294,7 +312,7 @@ def _focal(ids, size, degree, equal_degree):
     return focal, most // 2
 
 
-@numba.njit(TYPES, cache=True, nogil=True, error_model="numpy")
+@partial(compiled_for_good, types=TYPES)
 def _observe(
     place, h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
     attention_sum_on_lines, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -141,14 +142,27 @@ Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, Sums, Seen], None]
 
 def observer(device: torch.device) -> Observe:
     """The fastest version of `observe` for a device."""
-    if device.type == "cpu":
-        try:
-            with without_collecting():
-                from headscope import kernels
-        except ImportError:
-            return observe
-        return kernels.observe
-    return observe
+    found = _compiled() if device.type == "cpu" else observe
+    return observe if isinstance(found, str) else found
+
+
+def why_not_compiled(device: torch.device) -> str | None:
+    """What a user can do for a faster `observer`, where there would be one; otherwise None."""
+    found = _compiled() if device.type == "cpu" else observe
+    if not isinstance(found, str):
+        return None
+    return f"numba can't be used ({found}), so measuring takes longer; reinstalling it may help."
+
+
+@cache
+def _compiled() -> Observe | str:
+    """The version for the CPU, or why it can't be had."""
+    try:
+        with without_collecting():
+            from headscope import kernels
+    except ImportError as problem:
+        return " ".join(str(problem).split())
+    return kernels.observe
 
 
 def equal_tokens(ids: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ class Bar:
         self._progress.update(self._task, total=total, estimated=not exact)
 
     def say(self, sentence: str) -> None:
-        self._progress.console.print(sentence, highlight=False)
+        self._progress.console.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
     def __enter__(self) -> Bar:
         self._progress.start()

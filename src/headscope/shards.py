@@ -15,7 +15,7 @@ from headscope.capture import Capture
 from headscope.errors import HeadscopeError
 from headscope.lanes import Lanes
 from headscope.models import Model
-from headscope.observation import observer
+from headscope.observation import why_not_compiled
 from headscope.options import Options
 from headscope.storage import Arrays, give_back
 from headscope.tally import Tally
@@ -95,7 +95,8 @@ def chosen_layers(capture: Capture, options: Options) -> tuple[int, ...]:
 class ShardRunner:
     """Measures shards with one model: what every worker holds, on this machine or another.
 
-    `batch_size` begins as the options say and is halved when a batch does not fit into memory; `say` is told.
+    `batch_size` begins as the options say and is halved when a batch does not fit into memory; `say` is told, as of
+    anything else that makes the run slower than it need be.
     """
 
     def __init__(
@@ -113,7 +114,8 @@ class ShardRunner:
         self._options = options
         self._layers = chosen_layers(capture, options)
         self.say = say
-        observer(model.device)  # so that its kernel is loaded, or compiled, before there is a shard to measure
+        # Asked here, so that the kernel is loaded, or compiled, before there is a shard to measure.
+        self._notice = why_not_compiled(model.device)
         self.batch_size = options.windows_at_once
 
     def run(self, shard: Shard, tick: Tick) -> Arrays:
@@ -121,6 +123,8 @@ class ShardRunner:
 
         If a batch is too large for the memory, the shard is begun anew with half of it.
         """
+        self._tell(self._notice)
+        self._notice = None
         while True:
             done = 0
 
@@ -159,8 +163,11 @@ class ShardRunner:
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         before, self.batch_size = self.batch_size, self.batch_size // 2
-        if self.say is not None:
-            self.say(f"A batch of {before} windows does not fit into memory; going on with {self.batch_size}.")
+        self._tell(f"A batch of {before} windows does not fit into memory; going on with {self.batch_size}.")
+
+    def _tell(self, sentence: str | None) -> None:
+        if sentence is not None and self.say is not None:
+            self.say(sentence)
 
 
 def _out_of_memory(problem: Exception) -> bool:

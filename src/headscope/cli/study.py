@@ -182,10 +182,10 @@ def _summary(study: Study, figures: bool) -> None:
     left_out = counts["short_windows_left_out"]
     if left_out:
         console.print(
-            f"[dim]{left_out:,} short windows at the ends of texts were left out (--short pad keeps them)[/dim]"
+            f"[dim]left out: {counted(left_out, 'short window')} at the ends of texts (--short pad keeps them)[/dim]"
         )
     if counts["unreadable_records_left_out"]:
-        console.print(f"[dim]{counts['unreadable_records_left_out']:,} unusable records were left out[/dim]")
+        console.print(f"[dim]left out: {counted(counts['unreadable_records_left_out'], 'unusable record')}[/dim]")
     part = manifest["part"]
     if part is not None:
         console.print(
