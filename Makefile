@@ -2,7 +2,7 @@
 # make test    install, then ruff, mypy and pytest
 # make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
 # make fuzz    4,000 hostile files (some minutes)
-# make bench   install the contenders too, then measure speed and memory (about an hour)
+# make bench   install the contenders too, then measure speed and memory (an hour to an hour and a half)
 
 PYTHON ?= python3
 VENV := .venv

@@ -7,6 +7,7 @@ that only the way of capturing differs.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
@@ -81,7 +82,8 @@ class _NNsight:
 
         self._eager = model.network.config._attn_implementation
         self._network = model.network
-        self._traced = nnsight.NNsight(model.network)
+        with warnings.catch_warnings(action="ignore"):  # one for each module named "output", see below
+            self._traced = nnsight.NNsight(model.network)
         self.layers = model.network.config.num_hidden_layers
         self.heads = model.network.config.num_attention_heads
 

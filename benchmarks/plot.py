@@ -33,6 +33,7 @@ def draw(results: dict[str, Any]) -> Figure:
         for name, values in row["ratio_to_bare_forward"].items()
         if name != "bare forward" and not (name == "headscope study" and len(row["ratio_to_bare_forward"]) > 2)
     ]
+    bars.sort(key=lambda bar: bar[4] != "headscope study")
     for place, (_, median, least, most, name) in enumerate(bars):
         colour = BLUE if name == "headscope study" else GREY
         left.barh(place, median, color=colour, xerr=[[median - least], [most - median]], ecolor="black", capsize=2)
@@ -43,7 +44,7 @@ def draw(results: dict[str, Any]) -> Figure:
     left.set_xlim(0, max(bar[3] for bar in bars) * 1.18)
     left.set_xlabel("time per window / bare forward pass (line: 1)")
     runs = sorted(results["memory"]["runs"], key=lambda run: run["windows"])
-    right.plot([run["windows"] for run in runs], [run["mb_above_loaded"] for run in runs], "o", color=BLUE)
+    right.plot([run["windows"] for run in runs], [run["mb_above_loaded"] for run in runs], "o-", color=BLUE)
     base = results["memory_base"]
     right.plot(base["windows"], base["mb_above_loaded"], "s", color=BLUE, markerfacecolor="none")
     right.annotate(
@@ -63,7 +64,12 @@ def draw(results: dict[str, Any]) -> Figure:
         ha="right",
     )
     right.axhline(400, color=ORANGE, linewidth=1, linestyle="--")
+    right.text(runs[-1]["windows"], 403, "goal: under 400 MB", fontsize=8, ha="right", va="bottom")
     right.set_xscale("log")
+    counts = sorted({run["windows"] for run in runs})
+    right.set_xticks(counts, [f"{count:,}" for count in counts])
+    right.minorticks_off()
+    right.margins(x=0.15)
     right.set_ylim(0, 450)
     right.set_xlabel("windows")
     right.set_ylabel("peak memory above\nthe loaded model (MB)")

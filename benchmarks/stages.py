@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import headscope
@@ -49,9 +50,15 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     measured = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
     measured.add(Lanes(capture, torch.device("cpu"), 1), [(windows[:8], None)], lambda count: None)
     torch.set_num_threads(1)
-    for begin in range(0, count, options.windows_at_once):
-        batch = windows[begin : begin + options.windows_at_once]
-        tokens = Tokens.of(batch, options.special, torch.device("cpu"))
+    size = options.windows_at_once
+    batches = [
+        Tokens.of(windows[begin : begin + size], options.special, torch.device("cpu"))
+        for begin in range(0, count, size)
+    ]
+    attention_pass = _attention_pass()
+    # What is compiled now is not timed below.
+    _observed(capture, batches[0], options, measured, attention_pass, Clock())
+    for tokens in batches:
         with torch.inference_mode():
             clock.time(
                 "forward, bare",
@@ -61,7 +68,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
             "forward, captured, last layer's tail skipped",
             lambda tokens=tokens: capture.run_by_heads(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
         )
-        _observed(capture, tokens, options, measured, clock)
+        _observed(capture, tokens, options, measured, attention_pass, clock)
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
@@ -78,24 +85,66 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     }
 
 
-def _observed(capture: Capture, tokens: Tokens, options: Options, tally: Tally, clock: Clock) -> None:
-    """The fused kernel on its own, the product Z Zᵀ on its own, and each measure's update."""
+def _observed(
+    capture: Capture, tokens: Tokens, options: Options, tally: Tally, attention_pass: Callable[..., None], clock: Clock
+) -> None:
+    """The fused kernel on its own, its part that looks at A and the product Z Zᵀ on their own, and each measure's
+    update."""
     layers = tuple(range(capture.layers))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
     observe = observer(torch.device("cpu"))
     sums = [Sums(*(tally.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
 
     def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None:
-        clock.time("similarity, Z Zᵀ (also in the next row)", lambda: output @ output.mT)
+        seen_here, sums_here = seen.layer(layer), sums[layer]
+        clock.time(
+            "attention, its sums and lines (also in the pass below)",
+            lambda: attention_pass(
+                attention.numpy(),
+                tokens.size.numpy(),
+                tokens.kind.numpy(),
+                options.line_threshold,
+                sums_here.attention_sum_on_lines.numpy(),
+                sums_here.attention_sum_without_lines.numpy(),
+                seen_here.attention_to.numpy(),
+                seen_here.lines.numpy(),
+            ),
+        )
+        clock.time("similarity, Z Zᵀ (also in the pass below)", lambda: output @ output.mT)
         clock.time(
             "attention, similarity and counts, one pass over all heads",
-            lambda: observe(attention, output, heads, tokens, options, sums[layer], seen.layer(layer)),
+            lambda: observe(attention, output, heads, tokens, options, sums_here, seen_here),
         )
 
     capture.run_by_heads(tokens.ids, tokens.real.long(), receive, layers[-1])
     for measure in MEASURES:
         name = measure.__name__.rsplit(".", 1)[-1]  # type: ignore[attr-defined]
         clock.time(f"measure: {name}", lambda measure=measure: measure.update(tally.states, tokens, seen))
+
+
+def _attention_pass() -> Callable[..., None]:
+    """The part of the kernel that looks at A, over one layer: attention (B, H, S, S).
+
+    Imports when called: the benchmark of memory, which imports this module, counts what a study adds to a process.
+    """
+    import numba
+
+    from headscope.kernels import _attention as of_one_head
+
+    @numba.njit(error_model="numpy")
+    def run(attention, size, kind, line_threshold, on_lines, without_lines, attention_to, lines):
+        windows, heads, length, _ = attention.shape
+        received = np.empty(length, np.float64)
+        is_line, off_line = np.empty(length, np.float32), np.empty(length, np.float32)
+        block_end = np.empty(length, np.int64)
+        for h in range(heads):
+            for b in range(windows):
+                of_one_head(
+                    attention[b, h], size[b], kind[b], line_threshold, received, is_line, off_line, block_end,
+                    on_lines[h], without_lines[h], attention_to[b, h], lines[b, h],
+                )  # fmt: skip
+
+    return run
 
 
 def _nothing(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None: ...
