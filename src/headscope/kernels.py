@@ -43,13 +43,13 @@ TYPES = (
 def compiled_for_good(function: Callable[..., Any], types: str) -> Any:
     """Compiled for these types, and kept on disk for the next run. Where nothing can be kept, it is compiled for this
     run alone; where what was kept is damaged too, and the next run keeps it anew."""
-    compile = partial(numba.njit, types, nogil=True, error_model="numpy")
+    compiling = partial(numba.njit, types, nogil=True, error_model="numpy")
     try:
-        return compile(cache=True)(function)
+        return compiling(cache=True)(function)
     except Exception:  # of whatever kind damaged bytes cause; what is wrong with the function itself is raised below
         with suppress(RuntimeError, OSError):
             FunctionCache(function).flush()
-        return compile()(function)
+        return compiling()(function)
 
 
 def observe(
