@@ -87,4 +87,4 @@ def whole(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 @pytest.fixture
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small studies in a row: waiting for the disk would take longer than measuring."""
-    monkeypatch.setattr("headscope.storage.os.fsync", lambda handle: None)
+    monkeypatch.setattr("headscope.files.os.fsync", lambda handle: None)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import headscope
+from headscope.files import Arrays
 from headscope.models import Model
 from headscope.results import Study
-from headscope.storage import Arrays
 from headscope.sums import Sum
 
 WINDOWS_PER_SHARD = 16

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 
 from headscope.checkpoints import FOLD, FOLDER, Checkpoints, locked, remove
 from headscope.errors import HeadscopeError
-from headscope.storage import checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.files import checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.sums import Sum
 
 SPECS = {"total": ("float64", (2, 3, 4, 4)), "count": ("int64", (2, 3)), "map": ("int16", (2, 3, 5))}
@@ -197,7 +197,7 @@ def test_a_shard_is_let_go_before_the_disk_has_it(tmp_path: Path, monkeypatch: p
     checkpoints = filled(tmp_path, [0])
     arrays = arrays_of(1)
     held = []
-    monkeypatch.setattr("headscope.storage.os.fsync", lambda handle: held.append(len(arrays)))
+    monkeypatch.setattr("headscope.files.os.fsync", lambda handle: held.append(len(arrays)))
     checkpoints.add(1, "f1", arrays, 8)
     checkpoints.flush()
     assert held[0] == 0
@@ -205,7 +205,7 @@ def test_a_shard_is_let_go_before_the_disk_has_it(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("at_once", [1, 7, 64, 10**6])
 def test_a_file_is_never_far_ahead_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr("headscope.storage.SYNCED_AT_ONCE", at_once)
+    monkeypatch.setattr("headscope.files.SYNCED_AT_ONCE", at_once)
     sync = os.fsync
     sizes = [0]
 
@@ -214,7 +214,7 @@ def test_a_file_is_never_far_ahead_of_the_disk(tmp_path: Path, monkeypatch: pyte
             sizes.append(os.fstat(handle).st_size)
         sync(handle)
 
-    monkeypatch.setattr("headscope.storage.os.fsync", syncing)
+    monkeypatch.setattr("headscope.files.os.fsync", syncing)
     content = [b"x" * 5, memoryview(b"y" * 100), b"", b"z" * 3]
     write_atomically(tmp_path / "file", content)
     assert (tmp_path / "file").read_bytes() == b"".join(content)

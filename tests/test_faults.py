@@ -133,7 +133,7 @@ def test_a_disk_that_fills_up_while_results_are_written_costs_nothing(
     tiny: Model, tmp_path: Path, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("headscope.storage.os.fsync", full_for("heads.csv"))
+        patch.setattr("headscope.files.os.fsync", full_for("heads.csv"))
         with pytest.raises(HeadscopeError, match=r"heads\.csv can't be written: No space left on device"):
             small_study(tiny, tmp_path / "s")
     assert not (tmp_path / "s" / "study.json").exists()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import weakref
 
-from headscope.starting import without_collecting
+from headscope.garbage import without_collecting
 
 
 class Knot:

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
+from headscope.files import file_checksum
 from headscope.models import Model
-from headscope.storage import file_checksum
 
 
 @pytest.fixture(scope="module")

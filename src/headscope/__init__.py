@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.starting import without_collecting
+from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
     from headscope.checking import Check, verify
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from headscope.vision import ImageStudy, study_images
 
 _HOME = {
-    "Check": "checking",
-    "Comparison": "comparison",
-    "Diagnosis": "diagnosis",
-    "HeadscopeError": "errors",
-    "ImageStudy": "vision",
-    "Model": "models",
-    "Options": "options",
-    "Study": "results",
-    "View": "view",
-    "compare": "comparison",
-    "doctor": "diagnosis",
-    "inspect": "looking",
-    "load": "models",
-    "merge": "merging",
-    "read": "results",
-    "read_texts": "texts",
-    "sample_texts": "texts",
-    "study": "runner",
-    "study_images": "vision",
-    "verify": "checking",
+    "Check": "headscope.checking",
+    "Comparison": "headscope.comparison",
+    "Diagnosis": "headscope.diagnosis",
+    "HeadscopeError": "headscope.errors",
+    "ImageStudy": "headscope.vision",
+    "Model": "headscope.models",
+    "Options": "headscope.options",
+    "Study": "headscope.results",
+    "View": "headscope.view",
+    "compare": "headscope.comparison",
+    "doctor": "headscope.diagnosis",
+    "inspect": "headscope.looking",
+    "load": "headscope.models",
+    "merge": "headscope.merging",
+    "read": "headscope.results",
+    "read_texts": "headscope.texts",
+    "sample_texts": "headscope.texts",
+    "study": "headscope.runner",
+    "study_images": "headscope.vision",
+    "verify": "headscope.checking",
 }
 
 __all__ = [
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'headscope' has no attribute {name!r}")
     with without_collecting():
-        value = getattr(importlib.import_module(f"headscope.{_HOME[name]}"), name)
+        value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

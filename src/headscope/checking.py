@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from headscope.errors import HeadscopeError
+from headscope.files import file_checksum
 from headscope.results import ARRAYS, EXAMPLE, REST, Study
 from headscope.specs import array_specs
-from headscope.storage import file_checksum
 from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.triangles import SYMMETRIC
 

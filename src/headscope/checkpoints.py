@@ -22,8 +22,7 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
-from headscope.specs import Specs
-from headscope.storage import (
+from headscope.files import (
     KINDS,
     Arrays,
     Piece,
@@ -33,6 +32,7 @@ from headscope.storage import (
     write_atomically,
     write_under_checksum,
 )
+from headscope.specs import Specs
 from headscope.sums import Sum, wide
 
 FOLDER = "unfinished"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
-from headscope.starting import without_collecting
+from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
     import torch

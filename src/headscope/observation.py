@@ -14,6 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from headscope.garbage import without_collecting
 from headscope.options import Options
 from headscope.similarity import (
     VALUE_BINS,
@@ -25,7 +26,6 @@ from headscope.similarity import (
     peak,
     value_bin,
 )
-from headscope.starting import without_collecting
 from headscope.windows import KINDS, Batch
 
 EQUAL, TOGETHER = 1, 2

@@ -13,11 +13,11 @@ import torch
 
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
+from headscope.files import Arrays, give_back
 from headscope.lanes import Lanes
 from headscope.models import Model
 from headscope.observation import why_not_compiled
 from headscope.options import Options
-from headscope.storage import Arrays, give_back
 from headscope.tally import Tally
 from headscope.windows import Batch, Window, stack
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.storage import Arrays, zeros
+from headscope.files import Arrays, zeros
 from headscope.triangles import SYMMETRIC, unpack
 
 Part = Mapping[str, NDArray[Any]]

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
+from headscope.files import Arrays
 from headscope.lanes import Lanes, Turns
 from headscope.measures import MEASURES, STATES
 from headscope.observation import Observe, Seen, Sums, Tokens, observer
 from headscope.options import Options
-from headscope.storage import Arrays
 from headscope.triangles import pack
 from headscope.windows import Batch
 

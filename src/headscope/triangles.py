@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.files import zeros
 from headscope.measures import STATES
-from headscope.storage import zeros
 
 SYMMETRIC = {name for name, state in STATES.items() if state.symmetric}
 

@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from headscope.errors import HeadscopeError
+from headscope.files import safetensors_pieces, write_atomically
 from headscope.layer_array import Array, LayerArray, ranges
 from headscope.options import Special
-from headscope.storage import safetensors_pieces, write_atomically
 from headscope.windows import KINDS
 from headscope.words import word_groups
 

@@ -26,13 +26,13 @@ from safetensors.numpy import save
 from headscope import shards
 from headscope.capture import Capture
 from headscope.errors import HeadscopeError
+from headscope.files import write_atomically
 from headscope.images import Picture, read_images
 from headscope.lanes import Lanes
 from headscope.models import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import chosen_layers
-from headscope.storage import write_atomically
 from headscope.sums import Sum
 from headscope.tables import heads_table, layers_table
 from headscope.tally import Tally

@@ -149,7 +149,7 @@ def _write(file: str | None, content: str) -> None:
     if file == "-":
         print(content, end="")
     elif file is not None:
-        from headscope.storage import write_atomically
+        from headscope.files import write_atomically
 
         write_atomically(Path(file), content.encode())
         print(f"Written: {file}")

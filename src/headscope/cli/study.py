@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
-from headscope.starting import without_collecting
+from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
     from headscope.models import Model

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headscope.errors import HeadscopeError
+from headscope.files import Arrays
 from headscope.shards import Say, Shard, Tick
-from headscope.storage import Arrays
 
 TRIES = 3
 """How often a shard is begun before a study gives up: a worker may be lost, but not for ever the same way."""

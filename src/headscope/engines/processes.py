@@ -20,10 +20,10 @@ import torch.multiprocessing
 from headscope.engines.base import TRIES, Losses, Measured
 from headscope.engines.weights import Packed, pack, unpack
 from headscope.errors import HeadscopeError
+from headscope.files import Arrays, zeros
 from headscope.models import Model
 from headscope.options import Options
 from headscope.shards import Say, Shard, ShardRunner, Tick
-from headscope.storage import Arrays, zeros
 
 
 class Processes:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from headscope.engines.base import TRIES, Losses, Measured
 from headscope.engines.weights import Packed, pack, unpack
 from headscope.errors import HeadscopeError
+from headscope.files import Arrays
 from headscope.models import Model, shortened
 from headscope.options import Options
 from headscope.shards import Say, Shard, ShardRunner, Tick
-from headscope.storage import Arrays
 
 try:
     import ray

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headscope.files import zeros
 from headscope.observation import Seen, Tokens
 from headscope.similarity import SHARE_BINS, VALUE_BINS, share_bin
-from headscope.storage import zeros
 from headscope.windows import KINDS
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from headscope.files import write_atomically
 from headscope.report.content import page, summary
 from headscope.results import Study
-from headscope.storage import write_atomically
 
 __all__ = ["page", "summary", "write_report"]
 
