@@ -31,9 +31,9 @@ import torch
 from stages import stages
 
 import headscope
+from headscope.corpus.windows import Batch, Counts, Cutter, cut_all, stack
 from headscope.models import Model
 from headscope.options import Options
-from headscope.windows import Batch, Counts, Cutter, cut_all, stack
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared"

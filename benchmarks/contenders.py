@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from headscope import observation
+from headscope.corpus.windows import KINDS, Batch
 from headscope.lanes import Turns
 from headscope.models import Model
 from headscope.options import Options
 from headscope.tally import Tally
-from headscope.windows import KINDS, Batch
 
 Contender = Callable[[Batch, int], Any]
 

@@ -14,6 +14,7 @@ import torch
 import headscope
 from headscope import results
 from headscope.capture import Capture
+from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
 from headscope.lanes import Lanes
 from headscope.measures import MEASURES
 from headscope.models import Model
@@ -21,7 +22,6 @@ from headscope.observation import Seen, Sums, Tokens, observer
 from headscope.options import Options
 from headscope.sums import Sum
 from headscope.tally import Tally
-from headscope.windows import Batch, Counts, Cutter, cut_all
 
 
 class Clock:

@@ -9,11 +9,11 @@ import torch
 
 from headscope import own_attention
 from headscope.capture import NAME, Capture
+from headscope.corpus.texts import Text
+from headscope.corpus.windows import Counts, Cutter, stack
 from headscope.errors import HeadscopeError
 from headscope.options import Options
 from headscope.own_attention import OwnAttention, heads_at_once, windows_at_once
-from headscope.texts import Text
-from headscope.windows import Counts, Cutter, stack
 
 
 def batch_of(model, texts: list[str], length: int = 32):

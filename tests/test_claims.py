@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import headscope
 from headscope.claims import PAPER_MODEL, claims, claims_table, heading, is_paper_model, near_diagonal
 from headscope.cli.app import app
+from headscope.corpus.windows import COMMA, KINDS, SENTENCE_END, WORD
 from headscope.paper import agreement, fig9_agreement, paper_example, token_ids
-from headscope.windows import COMMA, KINDS, SENTENCE_END, WORD
 
 S = 128
 

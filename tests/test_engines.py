@@ -19,6 +19,7 @@ from runs import digests, small_study
 from torch import nn
 
 from headscope.capture import Capture
+from headscope.corpus.windows import Batch
 from headscope.engines import Place, processes
 from headscope.engines.base import TRIES
 from headscope.engines.weights import ALIGNMENT, align, pack, unpack
@@ -27,7 +28,6 @@ from headscope.models import Model
 from headscope.options import Options
 from headscope.shards import Shard, ShardRunner
 from headscope.tally import Tally
-from headscope.windows import Batch
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 

@@ -11,8 +11,8 @@ import pytest
 import headscope
 from headscope import findings as f
 from headscope.chance import attention_chance, distance_chance, kind_chance
+from headscope.corpus.windows import KINDS
 from headscope.glossary import COLUMNS
-from headscope.windows import KINDS
 
 
 def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):
@@ -266,9 +266,9 @@ def test_a_real_study_has_findings_whose_numbers_are_its_own(study):
 
 
 def test_the_share_of_tokens_of_each_kind_is_that_of_the_windows(study, tiny, sample):
+    from headscope.corpus.texts import as_texts
+    from headscope.corpus.windows import Counts, Cutter, cut_all
     from headscope.options import Options
-    from headscope.texts import as_texts
-    from headscope.windows import Counts, Cutter, cut_all
 
     cutter = Cutter(tiny.tokenizer, Options(length=48))
     kinds = np.concatenate([window.kind for window in cut_all(as_texts(sample[:3]), cutter, Counts(), 12)])

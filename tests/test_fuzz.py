@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from runs import digests, small_study
 
 import headscope
-from headscope import texts as sources
+from headscope.corpus import texts as sources
 from headscope.errors import HeadscopeError
 from headscope.findings import findings
 from headscope.models import Model

@@ -12,9 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from headscope import texts
+from headscope.corpus import texts
+from headscope.corpus.texts import as_texts, read_texts, sample_texts
 from headscope.errors import HeadscopeError
-from headscope.texts import as_texts, read_texts, sample_texts
 
 
 def strings(source) -> list[str]:

@@ -13,13 +13,14 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import PreTrainedTokenizerFast
 
 import headscope
-from headscope import HeadscopeError, passages
+from headscope import HeadscopeError
+from headscope.corpus import tokenizing as passages
+from headscope.corpus.texts import Text
+from headscope.corpus.token_names import readable_tokens
+from headscope.corpus.windows import KINDS, Counts, Cutter, sentence_starts
 from headscope.families.small import FAMILIES, small_network
 from headscope.models import Model
 from headscope.options import Options
-from headscope.readable import readable_tokens
-from headscope.texts import Text
-from headscope.windows import KINDS, Counts, Cutter, sentence_starts
 
 TEXT = "Is a café open, in Kyoto? The naïve asked: “50 €”. Nobody knew it.\n\nThe cat slept; the cat ate 京都!"
 SAMPLE = [text.text for text in headscope.sample_texts()]

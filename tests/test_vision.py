@@ -12,8 +12,8 @@ from transformers import ViTImageProcessorPil
 import headscope
 from headscope import HeadscopeError
 from headscope.cli.app import app
+from headscope.corpus.images import are_images, read_images
 from headscope.families.small import FAMILIES, small_network
-from headscope.images import are_images, read_images
 from headscope.models import Model
 from headscope.vision import Grid
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headscope.corpus.texts import Text
+from headscope.corpus.windows import KINDS, Counts, Cutter, cut_all, kind_of, sentence_starts, stack
 from headscope.errors import HeadscopeError
 from headscope.options import Options
-from headscope.texts import Text
-from headscope.windows import KINDS, Counts, Cutter, cut_all, kind_of, sentence_starts, stack
 
 TEXT = (
     "Dr. Ada Lovelace met Charles Babbage in 1833. He showed her a machine; it had 3.5 tons of brass! "

@@ -19,6 +19,7 @@ from headscope.garbage import without_collecting
 if TYPE_CHECKING:
     from headscope.checking import Check, verify
     from headscope.comparison import Comparison, compare
+    from headscope.corpus.texts import read_texts, sample_texts
     from headscope.diagnosis import Diagnosis, doctor
     from headscope.errors import HeadscopeError
     from headscope.looking import inspect
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from headscope.options import Options
     from headscope.results import Study, read
     from headscope.runner import study
-    from headscope.texts import read_texts, sample_texts
     from headscope.view import View
     from headscope.vision import ImageStudy, study_images
 
@@ -47,8 +47,8 @@ _HOME = {
     "load": "headscope.models",
     "merge": "headscope.merging",
     "read": "headscope.results",
-    "read_texts": "headscope.texts",
-    "sample_texts": "headscope.texts",
+    "read_texts": "headscope.corpus.texts",
+    "sample_texts": "headscope.corpus.texts",
     "study": "headscope.runner",
     "study_images": "headscope.vision",
     "verify": "headscope.checking",

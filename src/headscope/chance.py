@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headscope.corpus.windows import KINDS
 from headscope.results import Study
-from headscope.windows import KINDS
 
 
 def kind_chance(study: Study, kinds: Sequence[str]) -> float | None:

@@ -16,11 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headscope.chance import distance_chance, kind_chance
+from headscope.corpus.windows import COMMA, SENTENCE_END, WORD
 from headscope.errors import HeadscopeError
 from headscope.figures.choices import place_of, scaled
 from headscope.findings import value_shares
 from headscope.results import Study
-from headscope.windows import COMMA, SENTENCE_END, WORD
 from headscope.wording import in_words, model_label, percent
 
 PAPER_MODEL = "bert-base-uncased"

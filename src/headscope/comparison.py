@@ -14,10 +14,10 @@ import pandas as pd
 
 from headscope.chance import distance_chance, kind_chance
 from headscope.claims import claims
+from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
 from headscope.matching import match_heads
 from headscope.results import Study, read
-from headscope.windows import SEPARATORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

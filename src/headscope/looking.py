@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 
 from headscope.capture import Capture
+from headscope.corpus.texts import Text, as_texts
+from headscope.corpus.token_names import readable_tokens
+from headscope.corpus.windows import Counts, Cutter, Window
 from headscope.errors import HeadscopeError
 from headscope.layer_array import LayerArray
 from headscope.models import Model, as_model
 from headscope.options import Options, Special, Stack
-from headscope.readable import readable_tokens
 from headscope.shards import chosen_layers
-from headscope.texts import Text, as_texts
 from headscope.view import View
-from headscope.windows import Counts, Cutter, Window
 
 LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""

@@ -14,6 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from headscope.corpus.windows import KINDS, Batch
 from headscope.garbage import without_collecting
 from headscope.options import Options
 from headscope.similarity import (
@@ -26,7 +27,6 @@ from headscope.similarity import (
     peak,
     value_bin,
 )
-from headscope.windows import KINDS, Batch
 
 EQUAL, TOGETHER = 1, 2
 """Flags of two tokens, see `Tokens.flags`."""

@@ -23,6 +23,8 @@ from headscope import checkpoints, results
 from headscope import shards as cutting
 from headscope.capture import Capture
 from headscope.checkpoints import Checkpoints
+from headscope.corpus.texts import Text, Texts, as_texts
+from headscope.corpus.windows import Counts, Cutter, Window, cut_all
 from headscope.engines import Place
 from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
@@ -34,8 +36,6 @@ from headscope.progress import Bar
 from headscope.shards import Part, Shard, chosen_layers, cut_shards
 from headscope.specs import shard_specs
 from headscope.sums import Sum
-from headscope.texts import Text, Texts, as_texts
-from headscope.windows import Counts, Cutter, Window, cut_all
 from headscope.wording import counted
 
 Item = TypeVar("Item")

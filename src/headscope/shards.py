@@ -12,6 +12,7 @@ from itertools import islice
 import torch
 
 from headscope.capture import Capture
+from headscope.corpus.windows import Batch, Window, stack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, give_back
 from headscope.lanes import Lanes
@@ -19,7 +20,6 @@ from headscope.models import Model
 from headscope.observation import why_not_compiled
 from headscope.options import Options
 from headscope.tally import Tally
-from headscope.windows import Batch, Window, stack
 
 WINDOWS_PER_SHARD = 256
 """Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""

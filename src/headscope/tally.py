@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from headscope.capture import Capture
+from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
 from headscope.lanes import Lanes, Turns
@@ -16,7 +17,6 @@ from headscope.measures import MEASURES, STATES
 from headscope.observation import Observe, Seen, Sums, Tokens, observer
 from headscope.options import Options
 from headscope.triangles import pack
-from headscope.windows import Batch
 
 ON_LINES = "attention_sum_on_lines"
 """Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `Sums`."""

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from headscope.corpus.windows import KINDS
 from headscope.errors import HeadscopeError
 from headscope.files import safetensors_pieces, write_atomically
 from headscope.layer_array import Array, LayerArray, ranges
 from headscope.options import Special
-from headscope.windows import KINDS
 from headscope.words import word_groups
 
 if TYPE_CHECKING:

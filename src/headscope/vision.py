@@ -25,9 +25,10 @@ from safetensors.numpy import save
 
 from headscope import shards
 from headscope.capture import Capture
+from headscope.corpus.images import Picture, read_images
+from headscope.corpus.windows import FIRST, SPECIAL, WORD, Batch
 from headscope.errors import HeadscopeError
 from headscope.files import write_atomically
-from headscope.images import Picture, read_images
 from headscope.lanes import Lanes
 from headscope.models import Model, as_model
 from headscope.options import Options
@@ -36,7 +37,6 @@ from headscope.shards import chosen_layers
 from headscope.sums import Sum
 from headscope.tables import heads_table, layers_table
 from headscope.tally import Tally
-from headscope.windows import FIRST, SPECIAL, WORD, Batch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,7 +144,7 @@ def study_images(
 ) -> ImageStudy:
     """Measure every head of a vision model over images.
 
-    images: paths of files or folders, or arrays (see `headscope.images.read_images`). The model's own image processor
+    images: paths of files or folders, or arrays (see `headscope.corpus.images.read_images`). The model's own image processor
     scales and crops them. Nothing is written until `save` is called.
 
     >>> import headscope

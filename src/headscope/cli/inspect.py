@@ -12,7 +12,7 @@ from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SP
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from headscope.texts import Text
+    from headscope.corpus.texts import Text
     from headscope.view import View
 
 EXAMPLES = """[bold]Examples[/bold]\n
@@ -98,8 +98,8 @@ def command(
 
 def _read(text: str) -> Text:
     """Standard input, a file that exists, or the argument itself."""
-    from headscope.texts import SUFFIXES, read_texts
-    from headscope.texts import Text as Given
+    from headscope.corpus.texts import SUFFIXES, read_texts
+    from headscope.corpus.texts import Text as Given
 
     if text == "-" or os.path.exists(text):
         first = next(iter(read_texts([text])), None)

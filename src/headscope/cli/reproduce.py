@@ -66,10 +66,10 @@ def command(
 
         study = read(given[0])
     else:
+        from headscope.corpus.texts import read_texts, sample_texts
         from headscope.models import load
         from headscope.results import claim
         from headscope.runner import study as run
-        from headscope.texts import read_texts, sample_texts
 
         texts = read_texts(given, lines=lines, field=field) if given else sample_texts()
         claim(out, overwrite)

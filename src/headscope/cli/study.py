@@ -78,9 +78,9 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
     """Measure every head of a model over a corpus."""
-    from headscope.images import are_images
+    from headscope.corpus.images import are_images
+    from headscope.corpus.texts import read_texts, sample_texts
     from headscope.options import Options, parse_layers
-    from headscope.texts import read_texts, sample_texts
 
     chosen = Options(
         length=length,

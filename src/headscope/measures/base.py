@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headscope.corpus.windows import KINDS
 from headscope.files import zeros
 from headscope.observation import Seen, Tokens
 from headscope.similarity import SHARE_BINS, VALUE_BINS, share_bin
-from headscope.windows import KINDS
 
 Arrays = Mapping[str, NDArray[Any]]
 

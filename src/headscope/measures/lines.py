@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from headscope.corpus.windows import KINDS, WORD
 from headscope.measures.base import Arrays, Column, Ratio, State
 from headscope.observation import Seen, Tokens
-from headscope.windows import KINDS, WORD
 
 STATES = {
     "attention_sum_without_lines": State("LHSS", "float64"),

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.corpus.texts import Text
+from headscope.corpus.tokenizing import Token, tokens_of
 from headscope.errors import HeadscopeError
 from headscope.options import Options
-from headscope.passages import Token, tokens_of
-from headscope.texts import Text
 
 KINDS = ("first", "special", "sentence_end", "comma", "punctuation", "word")
 """Every token is of exactly one kind; `Window.kind` holds the index into this tuple."""
