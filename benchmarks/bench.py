@@ -32,7 +32,7 @@ from stages import stages
 
 import headscope
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all, stack
-from headscope.models import Model
+from headscope.model.loading import Model
 from headscope.options import Options
 
 HERE = Path(__file__).parent
@@ -305,7 +305,7 @@ def measure_memory(few: bool, results: dict[str, Any]) -> Found:
 
 
 def measure_start_up(few: bool, results: dict[str, Any]) -> Found:
-    folder = MPNET if MPNET.is_dir() else Path(headscope.models._built_in_folder(BUILT_IN))
+    folder = MPNET if MPNET.is_dir() else Path(headscope.model.loading._built_in_folder(BUILT_IN))
     yield {"start_up": start_up(folder, 1 if few else 7)}
 
 

@@ -19,7 +19,7 @@ import torch
 from headscope import observation
 from headscope.corpus.windows import KINDS, Batch
 from headscope.lanes import Turns
-from headscope.models import Model
+from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.tally import Tally
 

@@ -13,11 +13,11 @@ import torch
 
 import headscope
 from headscope import results
-from headscope.capture import Capture
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
 from headscope.lanes import Lanes
 from headscope.measures import MEASURES
-from headscope.models import Model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model
 from headscope.observation import Seen, Sums, Tokens, observer
 from headscope.options import Options
 from headscope.sums import Sum

@@ -10,7 +10,7 @@ import torch
 from runs import digests, small_study
 
 import headscope
-from headscope.models import Model
+from headscope.model.loading import Model
 
 SHARED = Path(__file__).parents[2] / "shared"
 GTE_SMALL = SHARED / "models" / "gte-small"

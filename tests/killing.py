@@ -27,7 +27,7 @@ import torch
 
 import headscope
 from headscope import shards
-from headscope.models import Model
+from headscope.model.loading import Model
 
 shards.WINDOWS_PER_SHARD = 16
 RESULTS = ("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet", "example.safetensors")

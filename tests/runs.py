@@ -14,7 +14,7 @@ from typing import Any
 
 import headscope
 from headscope.files import Arrays
-from headscope.models import Model
+from headscope.model.loading import Model
 from headscope.results import Study
 from headscope.sums import Sum
 

@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 
-from headscope import own_attention
-from headscope.capture import NAME, Capture
 from headscope.corpus.texts import Text
 from headscope.corpus.windows import Counts, Cutter, stack
 from headscope.errors import HeadscopeError
+from headscope.model import attention_parts as own_attention
+from headscope.model.attention_parts import OwnAttention, heads_at_once, windows_at_once
+from headscope.model.capture import NAME, Capture
 from headscope.options import Options
-from headscope.own_attention import OwnAttention, heads_at_once, windows_at_once
 
 
 def batch_of(model, texts: list[str], length: int = 32):

@@ -12,7 +12,7 @@ import headscope
 from headscope import HeadscopeError, compare
 from headscope.cli.app import app
 from headscope.matching import PROFILE, match_heads
-from headscope.models import Model
+from headscope.model.loading import Model
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,8 +5,8 @@ import torch
 
 from headscope import doctor
 from headscope.cli.app import app
-from headscope.diagnosis import diagnose, doctor_all, family_inputs
-from headscope.families.small import FAMILIES, REFUSED, small_network
+from headscope.model.families.small import FAMILIES, REFUSED, small_network
+from headscope.model.proof import diagnose, doctor_all, family_inputs
 
 BY_NAME = {family.name: family for family in FAMILIES}
 
@@ -61,7 +61,7 @@ def test_heads_that_are_changed_before_the_projection_are_found(name):
 
 
 def test_the_command_prints_a_table_and_tells_wrong_from_right_by_its_exit_code(monkeypatch, minilm, capsys):
-    monkeypatch.setattr("headscope.models.load", lambda *_, **__: minilm)
+    monkeypatch.setattr("headscope.model.loading.load", lambda *_, **__: minilm)
     assert app(["doctor", "minilm"], standalone_mode=False) == 0
     shown = capsys.readouterr().out
     assert "Every head of all 6 layers" in shown

@@ -18,13 +18,13 @@ import torch
 from runs import digests, small_study
 from torch import nn
 
-from headscope.capture import Capture
 from headscope.corpus.windows import Batch
 from headscope.engines import Place, processes
 from headscope.engines.base import TRIES
 from headscope.engines.weights import ALIGNMENT, align, pack, unpack
 from headscope.errors import HeadscopeError
-from headscope.models import Model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.shards import Shard, ShardRunner
 from headscope.tally import Tally

@@ -8,10 +8,12 @@ import pytest
 import torch
 import transformers
 
-from headscope import HeadscopeError, capture, own_attention
-from headscope.capture import Capture
-from headscope.families import HOOKED
-from headscope.families.small import FAMILIES, VOCABULARY, Family, small_network
+from headscope import HeadscopeError
+from headscope.model import attention_parts as own_attention
+from headscope.model import capture
+from headscope.model.capture import Capture
+from headscope.model.families import HOOKED
+from headscope.model.families.small import FAMILIES, VOCABULARY, Family, small_network
 
 PROJECTIONS = {
     "BERT": r"attention\.output\.dense",

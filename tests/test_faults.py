@@ -21,7 +21,7 @@ from runs import digests, group_is_empty, interrupt, small_study, started, study
 
 import headscope
 from headscope.errors import HeadscopeError
-from headscope.models import Model
+from headscope.model.loading import Model
 from headscope.shards import Shard, ShardRunner
 
 KILLS = os.environ.get("HEADSCOPE_KILLS", "2")

@@ -16,7 +16,7 @@ import headscope
 from headscope import HeadscopeError, Study, figures
 from headscope.cli.app import app
 from headscope.figures import style
-from headscope.models import Model
+from headscope.model.loading import Model
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 import headscope
 from headscope import HeadscopeError, Study, figures
 from headscope.figures import atlas, choices, fig05, rows, style, tokens
-from headscope.models import Model
+from headscope.model.loading import Model
 
 SILENT = (1, 2)
 """Layer and head that put out nothing: no high pairs."""

@@ -29,7 +29,7 @@ import headscope
 from headscope.corpus import texts as sources
 from headscope.errors import HeadscopeError
 from headscope.findings import findings
-from headscope.models import Model
+from headscope.model.loading import Model
 
 EXAMPLES = int(os.environ.get("HEADSCOPE_EXAMPLES", "8"))
 pytestmark = pytest.mark.usefixtures("unsynced")

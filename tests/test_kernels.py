@@ -14,7 +14,7 @@ from runs import small_study
 
 from headscope import observation
 from headscope.kernels import compiled_for_good
-from headscope.models import Model
+from headscope.model.loading import Model
 
 
 def doubled(number):

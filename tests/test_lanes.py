@@ -15,9 +15,9 @@ import torch
 from runs import digests, small_study
 from transformers import MPNetConfig, MPNetModel
 
-from headscope.capture import Capture
 from headscope.lanes import Lanes, Turns
-from headscope.models import Model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model
 
 CPU = torch.device("cpu")
 

@@ -14,10 +14,10 @@ from runs import added, whole
 from torch import Tensor
 
 from headscope import kernels, observation
-from headscope.capture import ReceiveHeads
 from headscope.corpus.windows import KINDS, Batch
 from headscope.errors import HeadscopeError
 from headscope.lanes import Lanes
+from headscope.model.capture import ReceiveHeads
 from headscope.options import Options
 from headscope.tables import derived_arrays, heads_table, layers_table
 from headscope.tally import Tally

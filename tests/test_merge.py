@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
-from headscope.models import Model
+from headscope.model.loading import Model
 from headscope.results import Study
 
 pytestmark = pytest.mark.usefixtures("small_shards", "unsynced")

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import headscope
-from headscope import models
 from headscope.errors import HeadscopeError
+from headscope.model import loading as models
 
 
 @pytest.fixture

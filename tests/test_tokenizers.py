@@ -18,8 +18,8 @@ from headscope.corpus import tokenizing as passages
 from headscope.corpus.texts import Text
 from headscope.corpus.token_names import readable_tokens
 from headscope.corpus.windows import KINDS, Counts, Cutter, sentence_starts
-from headscope.families.small import FAMILIES, small_network
-from headscope.models import Model
+from headscope.model.families.small import FAMILIES, small_network
+from headscope.model.loading import Model
 from headscope.options import Options
 
 TEXT = "Is a café open, in Kyoto? The naïve asked: “50 €”. Nobody knew it.\n\nThe cat slept; the cat ate 京都!"

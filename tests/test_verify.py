@@ -19,7 +19,7 @@ import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
 from headscope.files import file_checksum
-from headscope.models import Model
+from headscope.model.loading import Model
 
 
 @pytest.fixture(scope="module")

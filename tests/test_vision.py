@@ -13,8 +13,8 @@ import headscope
 from headscope import HeadscopeError
 from headscope.cli.app import app
 from headscope.corpus.images import are_images, read_images
-from headscope.families.small import FAMILIES, small_network
-from headscope.models import Model
+from headscope.model.families.small import FAMILIES, small_network
+from headscope.model.loading import Model
 from headscope.vision import Grid
 
 BY_NAME = {family.name: family for family in FAMILIES}

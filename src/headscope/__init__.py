@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from headscope.checking import Check, verify
     from headscope.comparison import Comparison, compare
     from headscope.corpus.texts import read_texts, sample_texts
-    from headscope.diagnosis import Diagnosis, doctor
     from headscope.errors import HeadscopeError
     from headscope.looking import inspect
     from headscope.merging import merge
-    from headscope.models import Model, load
+    from headscope.model.loading import Model, load
+    from headscope.model.proof import Diagnosis, doctor
     from headscope.options import Options
     from headscope.results import Study, read
     from headscope.runner import study
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 _HOME = {
     "Check": "headscope.checking",
     "Comparison": "headscope.comparison",
-    "Diagnosis": "headscope.diagnosis",
+    "Diagnosis": "headscope.model.proof",
     "HeadscopeError": "headscope.errors",
     "ImageStudy": "headscope.vision",
-    "Model": "headscope.models",
+    "Model": "headscope.model.loading",
     "Options": "headscope.options",
     "Study": "headscope.results",
     "View": "headscope.view",
     "compare": "headscope.comparison",
-    "doctor": "headscope.diagnosis",
+    "doctor": "headscope.model.proof",
     "inspect": "headscope.looking",
-    "load": "headscope.models",
+    "load": "headscope.model.loading",
     "merge": "headscope.merging",
     "read": "headscope.results",
     "read_texts": "headscope.corpus.texts",

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import torch
 
-from headscope.capture import Capture
+from headscope.model.capture import Capture
 
 Item = TypeVar("Item")
 

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headscope.capture import Capture
 from headscope.corpus.texts import Text, as_texts
 from headscope.corpus.token_names import readable_tokens
 from headscope.corpus.windows import Counts, Cutter, Window
 from headscope.errors import HeadscopeError
 from headscope.layer_array import LayerArray
-from headscope.models import Model, as_model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model, as_model
 from headscope.options import Options, Special, Stack
 from headscope.shards import chosen_layers
 from headscope.view import View

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from headscope.errors import HeadscopeError
-from headscope.models import Model, as_model
+from headscope.model.loading import Model, as_model
 
 Pair = tuple[int, int]
 
@@ -60,7 +60,7 @@ def _high_pairs(model: Model, example: dict[str, Any]) -> dict[int, list[Pair]]:
     """Head -> its high pairs, i < j, in the layer of the example."""
     import torch
 
-    from headscope.capture import Capture
+    from headscope.model.capture import Capture
     from headscope.similarity import context_similarity, normalise, pairs_among, peak
 
     ids = token_ids(model.tokenizer, example["tokens"])

@@ -21,7 +21,6 @@ import numpy as np
 
 from headscope import checkpoints, results
 from headscope import shards as cutting
-from headscope.capture import Capture
 from headscope.checkpoints import Checkpoints
 from headscope.corpus.texts import Text, Texts, as_texts
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all
@@ -30,7 +29,8 @@ from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
 from headscope.looking import look
 from headscope.manifest import FORMAT, MANIFEST
-from headscope.models import Model, as_model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import Part, Shard, chosen_layers, cut_shards

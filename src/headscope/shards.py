@@ -11,12 +11,12 @@ from itertools import islice
 
 import torch
 
-from headscope.capture import Capture
 from headscope.corpus.windows import Batch, Window, stack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, give_back
 from headscope.lanes import Lanes
-from headscope.models import Model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model
 from headscope.observation import why_not_compiled
 from headscope.options import Options
 from headscope.tally import Tally

@@ -8,12 +8,12 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from headscope.capture import Capture
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
 from headscope.lanes import Lanes, Turns
 from headscope.measures import MEASURES, STATES
+from headscope.model.capture import Capture
 from headscope.observation import Observe, Seen, Sums, Tokens, observer
 from headscope.options import Options
 from headscope.triangles import pack

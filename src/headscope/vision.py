@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from headscope import shards
-from headscope.capture import Capture
 from headscope.corpus.images import Picture, read_images
 from headscope.corpus.windows import FIRST, SPECIAL, WORD, Batch
 from headscope.errors import HeadscopeError
 from headscope.files import write_atomically
 from headscope.lanes import Lanes
-from headscope.models import Model, as_model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import chosen_layers

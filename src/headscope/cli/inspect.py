@@ -71,7 +71,7 @@ def command(
 
     from headscope.display.terminal import show
     from headscope.looking import inspect
-    from headscope.models import load
+    from headscope.model.loading import load
 
     wanted = None if html is not None else (-1 if layer is None else layer,)
     view = inspect(

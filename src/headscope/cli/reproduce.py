@@ -15,7 +15,7 @@ from headscope.errors import HeadscopeError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headscope.models import Model
+    from headscope.model.loading import Model
     from headscope.results import Study
 
 EXAMPLES = """[bold]Examples[/bold]\n
@@ -67,7 +67,7 @@ def command(
         study = read(given[0])
     else:
         from headscope.corpus.texts import read_texts, sample_texts
-        from headscope.models import load
+        from headscope.model.loading import load
         from headscope.results import claim
         from headscope.runner import study as run
 
@@ -97,7 +97,7 @@ def command(
 def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str | None]:
     """Agreement with Fig. 9, or why there is none."""
     from headscope.claims import PAPER_MODEL, is_paper_model
-    from headscope.models import load
+    from headscope.model.loading import load
     from headscope.paper import fig9_agreement
 
     if not is_paper_model(study):

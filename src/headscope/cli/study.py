@@ -11,7 +11,7 @@ from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD,
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
-    from headscope.models import Model
+    from headscope.model.loading import Model
     from headscope.options import Options
     from headscope.results import Study
 
@@ -96,7 +96,7 @@ def command(
         stack=stack,  # type: ignore[arg-type]
     )
     if texts and are_images(texts):
-        from headscope.models import load
+        from headscope.model.loading import load
 
         return _study_images(load(model, device=device, dtype=dtype, seed=seed), texts, chosen, out, overwrite, quiet)
     source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
@@ -106,7 +106,7 @@ def command(
 
         claim(out, overwrite)
 
-        from headscope.models import load
+        from headscope.model.loading import load
         from headscope.runner import study
 
     loaded = load(model, device=device, dtype=dtype, seed=seed)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
-from headscope.capture import Capture
 from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
-from headscope.models import Model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model
 from headscope.options import Options
 
 

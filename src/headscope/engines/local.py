@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from headscope.capture import Capture
 from headscope.engines.base import Measured
 from headscope.engines.weights import align
-from headscope.models import Model
+from headscope.model.capture import Capture
+from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.shards import Say, Shard, ShardRunner, Tick
 

@@ -21,7 +21,7 @@ from headscope.engines.base import TRIES, Losses, Measured
 from headscope.engines.weights import Packed, pack, unpack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
-from headscope.models import Model, shortened
+from headscope.model.loading import Model, shortened
 from headscope.options import Options
 from headscope.shards import Say, Shard, ShardRunner, Tick
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from headscope.families.hooked import Hooked, split_heads
+from headscope.model.families.hooked import Hooked, split_heads
 
 
 def _values(module: Any, hidden: Tensor) -> Tensor:

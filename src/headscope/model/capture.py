@@ -22,9 +22,9 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from headscope.errors import HeadscopeError
-from headscope.families import HOOKED
-from headscope.families.hooked import Hooked, split_heads
-from headscope.own_attention import OwnAttention, Part, Room, heads_at_once, in_parts, windows_at_once
+from headscope.model.attention_parts import OwnAttention, Part, Room, heads_at_once, in_parts, windows_at_once
+from headscope.model.families import HOOKED
+from headscope.model.families.hooked import Hooked, split_heads
 
 NAME = "headscope"
 STACKS = ("encoder", "decoder", "cross")

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from headscope.capture import STACKS, Capture, NotCaptured, attention_implementation, has_two_stacks, image_size
 from headscope.corpus.texts import sample_texts
 from headscope.corpus.windows import Counts, Cutter, cut_all
 from headscope.corpus.windows import stack as stacked
-from headscope.families.hooked import Hooked
-from headscope.families.small import FAMILIES, REFUSED, VOCABULARY, Family, small_network
-from headscope.models import Model, as_model
+from headscope.model.capture import STACKS, Capture, NotCaptured, attention_implementation, has_two_stacks, image_size
+from headscope.model.families.hooked import Hooked
+from headscope.model.families.small import FAMILIES, REFUSED, VOCABULARY, Family, small_network
+from headscope.model.loading import Model, as_model
 from headscope.options import Options
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ A family that uses transformers' attention interface needs nothing here.
 One that does not says where its head outputs and attention maps can be had: see `mpnet`.
 """
 
-from headscope.families import bloom, debertav2, falcon, gptj, mpnet, mpt
-from headscope.families.hooked import Hooked
+from headscope.model.families import bloom, debertav2, falcon, gptj, mpnet, mpt
+from headscope.model.families.hooked import Hooked
 
 HOOKED: dict[str, Hooked] = {
     "bloom": bloom.HOOKED,
