@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope import observation
 from headscope.corpus.windows import KINDS, Batch
 from headscope.lanes import Turns
+from headscope.measure import observation
+from headscope.measure.accumulate import Tally
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.tally import Tally
 
 Contender = Callable[[Batch, int], Any]
 

@@ -15,13 +15,13 @@ import headscope
 from headscope import results
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
 from headscope.lanes import Lanes
-from headscope.measures import MEASURES
+from headscope.measure.accumulate import Tally
+from headscope.measure.measures import MEASURES
+from headscope.measure.observation import Seen, Sums, Tokens, observer
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
-from headscope.observation import Seen, Sums, Tokens, observer
 from headscope.options import Options
 from headscope.sums import Sum
-from headscope.tally import Tally
 
 
 class Clock:
@@ -129,7 +129,7 @@ def _attention_pass() -> Callable[..., None]:
     """
     import numba
 
-    from headscope.kernels import _attention as of_one_head
+    from headscope.measure.kernel import _attention as of_one_head
 
     @numba.njit(error_model="numpy")
     def run(attention, size, kind, line_threshold, on_lines, without_lines, attention_to, lines):

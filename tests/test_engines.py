@@ -23,11 +23,11 @@ from headscope.engines import Place, processes
 from headscope.engines.base import TRIES
 from headscope.engines.weights import ALIGNMENT, align, pack, unpack
 from headscope.errors import HeadscopeError
+from headscope.measure.accumulate import Tally
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.shards import Shard, ShardRunner
-from headscope.tally import Tally
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 

@@ -12,7 +12,7 @@ import headscope
 from headscope import findings as f
 from headscope.chance import attention_chance, distance_chance, kind_chance
 from headscope.corpus.windows import KINDS
-from headscope.glossary import COLUMNS
+from headscope.measure.glossary import COLUMNS
 
 
 def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):

@@ -12,8 +12,8 @@ import pytest
 from numba.core.caching import CacheImpl
 from runs import small_study
 
-from headscope import observation
-from headscope.kernels import compiled_for_good
+from headscope.measure import observation
+from headscope.measure.kernel import compiled_for_good
 from headscope.model.loading import Model
 
 
@@ -71,8 +71,8 @@ class TestKeeping:
 @pytest.fixture
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "headscope.kernels")
-    monkeypatch.delattr("headscope.kernels")
+    monkeypatch.delitem(sys.modules, "headscope.measure.kernel")
+    monkeypatch.delattr("headscope.measure.kernel")
     observation._compiled.cache_clear()
     yield
     observation._compiled.cache_clear()

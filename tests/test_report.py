@@ -21,7 +21,7 @@ from headscope import figures
 from headscope.claims import claims
 from headscope.cli.app import app
 from headscope.findings import findings
-from headscope.glossary import COLUMNS
+from headscope.measure.glossary import COLUMNS
 from headscope.model.loading import Model
 from headscope.report import content, page, pictures, summary, write_report
 from headscope.report.tables import columns_of, shown

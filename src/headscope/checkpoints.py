@@ -32,7 +32,7 @@ from headscope.files import (
     write_atomically,
     write_under_checksum,
 )
-from headscope.specs import Specs
+from headscope.measure.shapes import Specs
 from headscope.sums import Sum, wide
 
 FOLDER = "unfinished"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from headscope.chance import attention_chance, distance_chance, kind_chance
 from headscope.corpus.windows import SEPARATORS
 from headscope.figures.choices import nearest_and_farthest, row_of
-from headscope.glossary import Unit
+from headscope.measure.glossary import Unit
 from headscope.results import Study
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 

@@ -12,9 +12,9 @@ from headscope import checkpoints, results
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
 from headscope.manifest import COUNTS
+from headscope.measure.shapes import Specs, state_specs
 from headscope.options import Options
 from headscope.results import ARRAYS, EXAMPLE, REST, ArrayFile, Study
-from headscope.specs import Specs, state_specs
 from headscope.sums import Sum
 
 _FREE = ("batch_size", "seed")

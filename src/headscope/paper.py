@@ -60,8 +60,8 @@ def _high_pairs(model: Model, example: dict[str, Any]) -> dict[int, list[Pair]]:
     """Head -> its high pairs, i < j, in the layer of the example."""
     import torch
 
+    from headscope.measure.definitions import context_similarity, normalise, pairs_among, peak
     from headscope.model.capture import Capture
-    from headscope.similarity import context_similarity, normalise, pairs_among, peak
 
     ids = token_ids(model.tokenizer, example["tokens"])
     layer, heads = example["layer"], [int(head) for head in example["high_pairs"]]

@@ -29,12 +29,12 @@ from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
 from headscope.looking import look
 from headscope.manifest import FORMAT, MANIFEST
+from headscope.measure.shapes import shard_specs
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import Part, Shard, chosen_layers, cut_shards
-from headscope.specs import shard_specs
 from headscope.sums import Sum
 from headscope.wording import counted
 

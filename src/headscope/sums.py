@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.files import Arrays, zeros
-from headscope.triangles import SYMMETRIC, unpack
+from headscope.measure.triangles import SYMMETRIC, unpack
 
 Part = Mapping[str, NDArray[Any]]
 

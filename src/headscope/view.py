@@ -350,7 +350,7 @@ _ARRAYS = {
 def _similarity(output: Array) -> Array:
     import torch
 
-    from headscope.similarity import context_similarity
+    from headscope.measure.definitions import context_similarity
 
     similarity: Array = context_similarity(torch.tensor(output)).numpy()
     return similarity
@@ -359,7 +359,7 @@ def _similarity(output: Array) -> Array:
 def _normalised(output: Array, part: NDArray[np.bool_]) -> Array:
     import torch
 
-    from headscope.similarity import context_similarity, normalise, pairs_among, peak
+    from headscope.measure.definitions import context_similarity, normalise, pairs_among, peak
 
     similarity = context_similarity(torch.tensor(output))
     pairs = pairs_among(torch.tensor(part))
@@ -370,7 +370,7 @@ def _normalised(output: Array, part: NDArray[np.bool_]) -> Array:
 def _lines(attention: Array, threshold: float) -> NDArray[np.bool_]:
     import torch
 
-    from headscope.similarity import attention_lines
+    from headscope.measure.definitions import attention_lines
 
     lines: NDArray[np.bool_] = attention_lines(torch.tensor(attention), threshold).numpy()
     return lines
@@ -379,7 +379,7 @@ def _lines(attention: Array, threshold: float) -> NDArray[np.bool_]:
 def _blocks(lines: NDArray[np.bool_]) -> NDArray[np.int64]:
     import torch
 
-    from headscope.similarity import block_of
+    from headscope.measure.definitions import block_of
 
     blocks: NDArray[np.int64] = block_of(torch.tensor(lines)).numpy()
     return blocks

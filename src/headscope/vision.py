@@ -29,14 +29,14 @@ from headscope.corpus.windows import FIRST, SPECIAL, WORD, Batch
 from headscope.errors import HeadscopeError
 from headscope.files import write_atomically
 from headscope.lanes import Lanes
+from headscope.measure.accumulate import Tally
+from headscope.measure.tables import heads_table, layers_table
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import chosen_layers
 from headscope.sums import Sum
-from headscope.tables import heads_table, layers_table
-from headscope.tally import Tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.claims import claims, heading, is_paper_model
 from headscope.errors import HeadscopeError
 from headscope.findings import Finding, findings
-from headscope.glossary import COLUMNS
+from headscope.measure.glossary import COLUMNS
 from headscope.report.pictures import pictures
 from headscope.report.tables import columns_of
 from headscope.results import Study

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headscope.glossary import COLUMNS, Term
+from headscope.measure.glossary import COLUMNS, Term
 
 OVERVIEW = (
     "pairs_per_window",

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from headscope.corpus.windows import KINDS, WORD
-from headscope.measures.base import Arrays, Column, Ratio, State
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, State
+from headscope.measure.observation import Seen, Tokens
 
 STATES = {
     "attention_sum_without_lines": State("LHSS", "float64"),

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, Ratio, State, add_shares, share_states
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, State, add_shares, share_states
+from headscope.measure.observation import Seen, Tokens
 
 STATES = share_states("focal_share") | {"unique_focal_histogram": State("LU", "int64")}
 

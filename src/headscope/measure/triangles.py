@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.files import zeros
-from headscope.measures import STATES
+from headscope.measure.measures import STATES
 
 SYMMETRIC = {name for name, state in STATES.items() if state.symmetric}
 

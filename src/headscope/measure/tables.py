@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.measures import MEASURES
-from headscope.measures.base import Arrays
-from headscope.measures.distance import distance_histogram
+from headscope.measure.measures import MEASURES
+from headscope.measure.measures.base import Arrays
+from headscope.measure.measures.distance import distance_histogram
 
 if TYPE_CHECKING:
     import pandas as pd

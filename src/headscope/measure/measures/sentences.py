@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, Ratio, add_shares, share_states
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, add_shares, share_states
+from headscope.measure.observation import Seen, Tokens
 
 STATES = share_states("same_sentence", chance=True)
 

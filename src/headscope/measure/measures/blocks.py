@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, Ratio, State
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, State
+from headscope.measure.observation import Seen, Tokens
 
 STATES = {"contrast_sum": State("LH", "float64"), "contrast_windows": State("LH", "int64")}
 

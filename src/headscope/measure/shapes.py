@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headscope.measures import STATES
-from headscope.measures.base import sizes
-from headscope.triangles import SYMMETRIC, pairs_of
+from headscope.measure.measures import STATES
+from headscope.measure.measures.base import sizes
+from headscope.measure.triangles import SYMMETRIC, pairs_of
 
 Specs = dict[str, tuple[str, tuple[int, ...]]]
 """Name -> dtype and shape."""

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from headscope.corpus.windows import KINDS
 from headscope.files import zeros
-from headscope.observation import Seen, Tokens
-from headscope.similarity import SHARE_BINS, VALUE_BINS, share_bin
+from headscope.measure.definitions import SHARE_BINS, VALUE_BINS, share_bin
+from headscope.measure.observation import Seen, Tokens
 
 Arrays = Mapping[str, NDArray[Any]]
 

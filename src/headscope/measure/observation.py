@@ -16,8 +16,7 @@ from torch import Tensor
 
 from headscope.corpus.windows import KINDS, Batch
 from headscope.garbage import without_collecting
-from headscope.options import Options
-from headscope.similarity import (
+from headscope.measure.definitions import (
     VALUE_BINS,
     attention_lines,
     block_of,
@@ -27,6 +26,7 @@ from headscope.similarity import (
     peak,
     value_bin,
 )
+from headscope.options import Options
 
 EQUAL, TOGETHER = 1, 2
 """Flags of two tokens, see `Tokens.flags`."""
@@ -159,7 +159,7 @@ def _compiled() -> Observe | str:
     """The version for the CPU, or why it can't be had."""
     try:
         with without_collecting():
-            from headscope import kernels
+            from headscope.measure import kernel as kernels
     except ImportError as problem:
         return " ".join(str(problem).split())
     return kernels.observe

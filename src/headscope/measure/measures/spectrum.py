@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, State
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, State
+from headscope.measure.observation import Seen, Tokens
 
 STATES = {"similarity_histogram": State("LHV", "int64")}
 

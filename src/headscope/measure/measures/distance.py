@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, Ratio, State
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, State
+from headscope.measure.observation import Seen, Tokens
 
 STATES: Mapping[str, State] = {}
 

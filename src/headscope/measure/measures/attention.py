@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, Ratio, State
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, State
+from headscope.measure.observation import Seen, Tokens
 
 STATES = {"attention_sum": State("LHSS", "float64")}
 

@@ -3,7 +3,7 @@
 Every state is a sum, so two states merge by adding. A new measure is one new file and its name in `MEASURES`.
 """
 
-from headscope.measures import (
+from headscope.measure.measures import (
     attention,
     blocks,
     distance,
@@ -15,7 +15,7 @@ from headscope.measures import (
     similarity_map,
     spectrum,
 )
-from headscope.measures.base import Measure, State
+from headscope.measure.measures.base import Measure, State
 
 MEASURES: tuple[Measure, ...] = (
     location,

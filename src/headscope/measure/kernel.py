@@ -19,9 +19,9 @@ import torch
 from numba.core.caching import FunctionCache
 from torch import Tensor
 
-from headscope.observation import Seen, Sums, Tokens
+from headscope.measure.definitions import VALUE_BINS
+from headscope.measure.observation import Seen, Sums, Tokens
 from headscope.options import Options
-from headscope.similarity import VALUE_BINS
 
 V = VALUE_BINS
 STRIDE = 32

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from headscope.measures.base import Arrays, Column, Ratio, State, Total
-from headscope.observation import Seen, Tokens
+from headscope.measure.measures.base import Arrays, Column, Ratio, State, Total
+from headscope.measure.observation import Seen, Tokens
 
 STATES = {
     "high_count": State("LHSS", "int64", symmetric=True),
