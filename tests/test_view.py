@@ -11,9 +11,9 @@ import pytest
 
 import headscope
 from headscope.errors import HeadscopeError
-from headscope.layer_array import LayerArray
-from headscope.view import View
-from headscope.words import word_groups
+from headscope.one_text.layer_array import LayerArray
+from headscope.one_text.view import View
+from headscope.one_text.word_pieces import word_groups
 
 TEXT = (
     "The weaver bought blue wool, red wool and a loom. The loom was old, but the weaver repaired it! "

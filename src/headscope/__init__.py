@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from headscope.comparison import Comparison, compare
     from headscope.corpus.texts import read_texts, sample_texts
     from headscope.errors import HeadscopeError
-    from headscope.looking import inspect
     from headscope.merging import merge
     from headscope.model.loading import Model, load
     from headscope.model.proof import Diagnosis, doctor
+    from headscope.one_text.looking import inspect
+    from headscope.one_text.view import View
     from headscope.options import Options
     from headscope.results import Study, read
     from headscope.runner import study
-    from headscope.view import View
     from headscope.vision import ImageStudy, study_images
 
 _HOME = {
@@ -40,10 +40,10 @@ _HOME = {
     "Model": "headscope.model.loading",
     "Options": "headscope.options",
     "Study": "headscope.results",
-    "View": "headscope.view",
+    "View": "headscope.one_text.view",
     "compare": "headscope.comparison",
     "doctor": "headscope.model.proof",
-    "inspect": "headscope.looking",
+    "inspect": "headscope.one_text.looking",
     "load": "headscope.model.loading",
     "merge": "headscope.merging",
     "read": "headscope.results",

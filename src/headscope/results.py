@@ -24,8 +24,8 @@ from headscope.manifest import read_manifest
 from headscope.measure.shapes import Specs, array_specs
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.model.loading import shortened
+from headscope.one_text.view import View
 from headscope.sums import Sum
-from headscope.view import View
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,11 +27,11 @@ from headscope.corpus.windows import Counts, Cutter, Window, cut_all
 from headscope.engines import Place
 from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
-from headscope.looking import look
 from headscope.manifest import FORMAT, MANIFEST
 from headscope.measure.shapes import shard_specs
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
+from headscope.one_text.looking import look
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.shards import Part, Shard, chosen_layers, cut_shards

@@ -13,7 +13,7 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope.corpus.texts import Text
-    from headscope.view import View
+    from headscope.one_text.view import View
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope inspect "The cat sat. The dog saw the cat."\n
@@ -70,8 +70,8 @@ def command(
     from rich.console import Console
 
     from headscope.display.terminal import show
-    from headscope.looking import inspect
     from headscope.model.loading import load
+    from headscope.one_text.looking import inspect
 
     wanted = None if html is not None else (-1 if layer is None else layer,)
     view = inspect(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from headscope.display.templates import environment
 from headscope.display.wording import about_head, about_lines, about_view, segments, short
-from headscope.view import View
+from headscope.one_text.view import View
 
 COARSE = 63
 """The largest byte of N up to the threshold, and of A."""

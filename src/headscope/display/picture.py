@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from headscope.display.wording import short
 from headscope.figures.style import GREY, TINY, heat_map, styled, title
-from headscope.view import View
+from headscope.one_text.view import View
 from headscope.wording import model_label
 
 WIDTH, ROW = 5.2, 2.4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.display.templates import environment
 from headscope.display.wording import about_head, about_view, abridged, pairs_of_token, segments, short
-from headscope.view import View
+from headscope.one_text.view import View
 
 HEADS = 3
 PAIRS = 8

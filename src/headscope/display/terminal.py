@@ -20,7 +20,7 @@ from headscope.display.wording import (
     short,
     visible,
 )
-from headscope.view import View
+from headscope.one_text.view import View
 
 SHADES = ("#fdebd6", "#fbc890", "#f59e42", "#d96d0f")
 """Backgrounds of tokens, from few high pairs to many; black text is readable on all."""

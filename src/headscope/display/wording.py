@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.view import View
+from headscope.one_text.view import View
 from headscope.wording import model_label, percent
 
 LONGEST_LABEL = 24

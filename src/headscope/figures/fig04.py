@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from headscope.one_text.view import View
     from headscope.results import Study
-    from headscope.view import View
 
 TITLE = "Attention on one text"
 NEEDS_EXAMPLE = True

@@ -17,9 +17,9 @@ from safetensors.numpy import load_file
 from headscope.corpus.windows import KINDS
 from headscope.errors import HeadscopeError
 from headscope.files import safetensors_pieces, write_atomically
-from headscope.layer_array import Array, LayerArray, ranges
+from headscope.one_text.layer_array import Array, LayerArray, ranges
+from headscope.one_text.word_pieces import word_groups
 from headscope.options import Special
-from headscope.words import word_groups
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,12 +13,12 @@ from headscope.corpus.texts import Text, as_texts
 from headscope.corpus.token_names import readable_tokens
 from headscope.corpus.windows import Counts, Cutter, Window
 from headscope.errors import HeadscopeError
-from headscope.layer_array import LayerArray
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
+from headscope.one_text.layer_array import LayerArray
+from headscope.one_text.view import View
 from headscope.options import Options, Special, Stack
 from headscope.shards import chosen_layers
-from headscope.view import View
 
 LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""
