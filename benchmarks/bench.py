@@ -197,7 +197,7 @@ import json, sys, tempfile, time
 began = time.perf_counter()
 import headscope
 model = headscope.load(sys.argv[1])
-from headscope import runner
+from headscope.run import runner
 class Until(runner.Bar):
     def advance(self, count):
         print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)

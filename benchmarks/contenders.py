@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from headscope.corpus.windows import KINDS, Batch
-from headscope.lanes import Turns
 from headscope.measure import observation
 from headscope.measure.accumulate import Tally
 from headscope.model.loading import Model
 from headscope.options import Options
+from headscope.run.threads import Turns
 
 Contender = Callable[[Batch, int], Any]
 

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 import torch
 
 import headscope
-from headscope import checkpoints, runner
 from headscope.progress import Bar
-from headscope.shards import WINDOWS_PER_SHARD
+from headscope.run import checkpoints, runner
+from headscope.run.shards import WINDOWS_PER_SHARD
 
 FIRST: list[float] = []
 """When the first window of a run was measured."""

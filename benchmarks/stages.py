@@ -14,14 +14,14 @@ import torch
 import headscope
 from headscope import results
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
-from headscope.lanes import Lanes
 from headscope.measure.accumulate import Tally
 from headscope.measure.measures import MEASURES
 from headscope.measure.observation import Seen, Sums, Tokens, observer
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.sums import Sum
+from headscope.run.sums import Sum
+from headscope.run.threads import Lanes
 
 
 class Clock:

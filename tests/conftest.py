@@ -73,14 +73,14 @@ def gte_small() -> Model:
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of 16 windows, so that a small study has several."""
-    monkeypatch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+    monkeypatch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
 
 
 @pytest.fixture(scope="session")
 def whole(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The bytes of an undisturbed study in one process, in shards of 16 windows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+        patch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
         return digests(small_study(tiny, tmp_path_factory.mktemp("undisturbed") / "whole").folder)
 
 

@@ -26,8 +26,8 @@ from pathlib import Path
 import torch
 
 import headscope
-from headscope import shards
 from headscope.model.loading import Model
+from headscope.run import shards
 
 shards.WINDOWS_PER_SHARD = 16
 RESULTS = ("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet", "example.safetensors")

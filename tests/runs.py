@@ -16,7 +16,7 @@ import headscope
 from headscope.files import Arrays
 from headscope.model.loading import Model
 from headscope.results import Study
-from headscope.sums import Sum
+from headscope.run.sums import Sum
 
 WINDOWS_PER_SHARD = 16
 RESULTS = ("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet", "example.safetensors")
@@ -41,7 +41,7 @@ def digests(folder: Path) -> dict[str, str]:
 def started(*arguments: str | Path, **more: Any) -> subprocess.Popen[str]:
     """The real command, in a process group of its own, with small shards."""
     code = (
-        f"import headscope.shards; headscope.shards.WINDOWS_PER_SHARD = {WINDOWS_PER_SHARD}; "
+        f"import headscope.run.shards; headscope.run.shards.WINDOWS_PER_SHARD = {WINDOWS_PER_SHARD}; "
         "from headscope.cli import main; main()"
     )
     return subprocess.Popen(

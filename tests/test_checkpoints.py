@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from headscope.checkpoints import FOLD, FOLDER, Checkpoints, locked, remove
 from headscope.errors import HeadscopeError
 from headscope.files import checksum, file_checksum, safetensors_pieces, write_atomically
-from headscope.sums import Sum
+from headscope.run.checkpoints import FOLD, FOLDER, Checkpoints, locked, remove
+from headscope.run.sums import Sum
 
 SPECS = {"total": ("float64", (2, 3, 4, 4)), "count": ("int64", (2, 3)), "map": ("int16", (2, 3, 5))}
 IDENTITY = {"model": "a", "threshold": 0.3}

@@ -19,15 +19,15 @@ from runs import digests, small_study
 from torch import nn
 
 from headscope.corpus.windows import Batch
-from headscope.engines import Place, processes
-from headscope.engines.base import TRIES
-from headscope.engines.weights import ALIGNMENT, align, pack, unpack
 from headscope.errors import HeadscopeError
 from headscope.measure.accumulate import Tally
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.shards import Shard, ShardRunner
+from headscope.run.engines import Place, processes
+from headscope.run.engines.base import TRIES
+from headscope.run.engines.weights import ALIGNMENT, align, pack, unpack
+from headscope.run.shards import Shard, ShardRunner
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 
@@ -351,7 +351,7 @@ def test_a_ray_cluster_that_loses_a_node_midway_gives_the_bytes_of_one_process(
 ) -> None:
     import ray
 
-    from headscope.engines import ray_engine
+    from headscope.run.engines import ray_engine
 
     alone = small_study(tiny, tmp_path / "alone", max_windows=640)
     listen = ray_engine._Cluster._listen
@@ -387,6 +387,6 @@ def test_without_ray_the_message_says_how_to_install_it(
     tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    monkeypatch.delitem(__import__("sys").modules, "headscope.engines.ray_engine", raising=False)
+    monkeypatch.delitem(__import__("sys").modules, "headscope.run.engines.ray_engine", raising=False)
     with pytest.raises(HeadscopeError, match=r"pip install 'headscope\[ray\]'"):
         small_study(tiny, tmp_path / "s", engine="ray")

@@ -22,7 +22,7 @@ from runs import digests, group_is_empty, interrupt, small_study, started, study
 import headscope
 from headscope.errors import HeadscopeError
 from headscope.model.loading import Model
-from headscope.shards import Shard, ShardRunner
+from headscope.run.shards import Shard, ShardRunner
 
 KILLS = os.environ.get("HEADSCOPE_KILLS", "2")
 STRIDE = os.environ.get("HEADSCOPE_STRIDE", "19")

@@ -357,7 +357,7 @@ def test_any_damage_to_an_unfinished_study(tiny: Model, stopped: Path, tmp_path_
     for path in chance.sample(sorted((folder / "unfinished").iterdir()), 2):
         path.write_bytes(spoiled(path.read_bytes(), chance))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+        patch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
         with one_sentence():
             assert digests(small_study(tiny, folder, max_windows=96).folder) == digests(stopped.parent / "whole")
 
@@ -369,7 +369,7 @@ def stopped(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     root = tmp_path_factory.mktemp("fuzz")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+        patch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
         small_study(tiny, root / "whole", max_windows=96)
         during(patch, 5, stop)
         with pytest.raises(KeyboardInterrupt):

@@ -15,9 +15,9 @@ import torch
 from runs import digests, small_study
 from transformers import MPNetConfig, MPNetModel
 
-from headscope.lanes import Lanes, Turns
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
+from headscope.run.threads import Lanes, Turns
 
 CPU = torch.device("cpu")
 

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from headscope.corpus.windows import KINDS, Batch
 from headscope.errors import HeadscopeError
-from headscope.lanes import Lanes
 from headscope.measure import kernel as kernels
 from headscope.measure import observation
 from headscope.measure.accumulate import Tally
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.model.capture import ReceiveHeads
 from headscope.options import Options
+from headscope.run.threads import Lanes
 
 OBSERVERS = [observation.observe, kernels.observe]
 CPU = torch.device("cpu")

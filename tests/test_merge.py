@@ -28,14 +28,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(tiny: Model, root: Path) -> Iterator[Study]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+        patch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
         yield small_study(tiny, root / "whole", max_windows=170)
 
 
 @pytest.fixture(scope="module")
 def parts(tiny: Model, root: Path) -> Iterator[list[Path]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.shards.WINDOWS_PER_SHARD", 16)
+        patch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
         for number in (1, 2, 3):
             small_study(tiny, root / f"part-{number}", max_windows=170, shard=f"{number}/3")
         yield [root / f"part-{number}" for number in (1, 2, 3)]

@@ -55,6 +55,8 @@ def test_what_somebody_froze_stays_frozen() -> None:
 
 
 def test_the_runner_imports_neither_pandas_nor_numba() -> None:
-    code = "import sys, headscope.runner; print(sorted({'pandas', 'pyarrow', 'numba', 'nupunkt'} & set(sys.modules)))"
+    code = (
+        "import sys, headscope.run.runner; print(sorted({'pandas', 'pyarrow', 'numba', 'nupunkt'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

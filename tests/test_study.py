@@ -17,12 +17,12 @@ import headscope
 from headscope.corpus.texts import Text
 from headscope.corpus.windows import Counts, Cutter, cut_all, stack
 from headscope.errors import HeadscopeError
-from headscope.lanes import Lanes
 from headscope.measure import accumulate as tally
 from headscope.measure.definitions import context_similarity
 from headscope.measure.tables import derived_arrays, heads_table
 from headscope.options import Options
-from headscope.shards import Shard, ShardRunner
+from headscope.run.shards import Shard, ShardRunner
+from headscope.run.threads import Lanes
 
 COLUMNS = [
     "layer",

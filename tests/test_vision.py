@@ -102,7 +102,7 @@ def test_dinov2_is_measured_too(pictures):
 def test_images_are_added_up_shard_by_shard(pictures, monkeypatch):
     model = model_of("ViT")
     whole = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
-    monkeypatch.setattr("headscope.shards.WINDOWS_PER_SHARD", 2)
+    monkeypatch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 2)
     parts = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
     assert len(pictures) > 2
     for name, expected in whole.arrays.items():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headscope.one_text.view import View
     from headscope.options import Options
     from headscope.results import Study, read
-    from headscope.runner import study
+    from headscope.run.runner import study
     from headscope.vision import ImageStudy, study_images
 
 _HOME = {
@@ -49,7 +49,7 @@ _HOME = {
     "read": "headscope.results",
     "read_texts": "headscope.corpus.texts",
     "sample_texts": "headscope.corpus.texts",
-    "study": "headscope.runner",
+    "study": "headscope.run.runner",
     "study_images": "headscope.vision",
     "verify": "headscope.checking",
 }

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from headscope import checkpoints
 from headscope.errors import HeadscopeError
 from headscope.options import Options
+from headscope.run import checkpoints
 
 MANIFEST = "study.json"
 FORMAT = 1

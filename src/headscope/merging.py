@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headscope import checkpoints, results
+from headscope import results
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
 from headscope.manifest import COUNTS
 from headscope.measure.shapes import Specs, state_specs
 from headscope.options import Options
 from headscope.results import ARRAYS, EXAMPLE, REST, ArrayFile, Study
-from headscope.sums import Sum
+from headscope.run import checkpoints
+from headscope.run.sums import Sum
 
 _FREE = ("batch_size", "seed")
 """Options that change at most the last digits, or (with the same weights) nothing."""

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from headscope import checkpoints
 from headscope.errors import HeadscopeError
 from headscope.files import KINDS, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.manifest import MANIFEST as MANIFEST
@@ -25,7 +24,8 @@ from headscope.measure.shapes import Specs, array_specs
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.model.loading import shortened
 from headscope.one_text.view import View
-from headscope.sums import Sum
+from headscope.run import checkpoints
+from headscope.run.sums import Sum
 
 if TYPE_CHECKING:
     import pandas as pd

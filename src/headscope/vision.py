@@ -23,20 +23,20 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from headscope import shards
 from headscope.corpus.images import Picture, read_images
 from headscope.corpus.windows import FIRST, SPECIAL, WORD, Batch
 from headscope.errors import HeadscopeError
 from headscope.files import write_atomically
-from headscope.lanes import Lanes
 from headscope.measure.accumulate import Tally
 from headscope.measure.tables import heads_table, layers_table
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.options import Options
 from headscope.progress import Bar
-from headscope.shards import chosen_layers
-from headscope.sums import Sum
+from headscope.run import shards
+from headscope.run.shards import chosen_layers
+from headscope.run.sums import Sum
+from headscope.run.threads import Lanes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

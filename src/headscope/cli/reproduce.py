@@ -69,7 +69,7 @@ def command(
         from headscope.corpus.texts import read_texts, sample_texts
         from headscope.model.loading import load
         from headscope.results import claim
-        from headscope.runner import study as run
+        from headscope.run.runner import study as run
 
         texts = read_texts(given, lines=lines, field=field) if given else sample_texts()
         claim(out, overwrite)

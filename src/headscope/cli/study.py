@@ -107,7 +107,7 @@ def command(
         claim(out, overwrite)
 
         from headscope.model.loading import load
-        from headscope.runner import study
+        from headscope.run.runner import study
 
     loaded = load(model, device=device, dtype=dtype, seed=seed)
     finished = study(

@@ -11,12 +11,12 @@ from torch import Tensor
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
-from headscope.lanes import Lanes, Turns
 from headscope.measure.measures import MEASURES, STATES
 from headscope.measure.observation import Observe, Seen, Sums, Tokens, observer
 from headscope.measure.triangles import pack
 from headscope.model.capture import Capture
 from headscope.options import Options
+from headscope.run.threads import Lanes, Turns
 
 ON_LINES = "attention_sum_on_lines"
 """Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `Sums`."""

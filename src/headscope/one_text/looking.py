@@ -18,7 +18,7 @@ from headscope.model.loading import Model, as_model
 from headscope.one_text.layer_array import LayerArray
 from headscope.one_text.view import View
 from headscope.options import Options, Special, Stack
-from headscope.shards import chosen_layers
+from headscope.run.shards import chosen_layers
 
 LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import torch
 
-from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
+from headscope.run.engines.base import Engine
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Place:
         """The engine itself. Engines that are not used are not imported."""
         threads = self.threads_per_worker
         if self.engine == "ray":
-            from headscope.engines.ray_engine import RayCluster
+            from headscope.run.engines.ray_engine import RayCluster
 
             return RayCluster(model, options, self.workers, threads, self.address)
         if self.workers is not None and self.workers > 1:
-            from headscope.engines.processes import Processes
+            from headscope.run.engines.processes import Processes
 
             return Processes(model, options, self.workers, threads)
-        from headscope.engines.local import Local
+        from headscope.run.engines.local import Local
 
         return Local(model, options, capture, threads)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
-from headscope.shards import Say, Shard, Tick
+from headscope.run.shards import Say, Shard, Tick
 
 TRIES = 3
 """How often a shard is begun before a study gives up: a worker may be lost, but not for ever the same way."""

@@ -19,13 +19,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from headscope import checkpoints, results
-from headscope import shards as cutting
-from headscope.checkpoints import Checkpoints
+from headscope import results
 from headscope.corpus.texts import Text, Texts, as_texts
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all
-from headscope.engines import Place
-from headscope.engines.base import Engine
 from headscope.errors import HeadscopeError
 from headscope.manifest import FORMAT, MANIFEST
 from headscope.measure.shapes import shard_specs
@@ -34,8 +30,13 @@ from headscope.model.loading import Model, as_model
 from headscope.one_text.looking import look
 from headscope.options import Options
 from headscope.progress import Bar
-from headscope.shards import Part, Shard, chosen_layers, cut_shards
-from headscope.sums import Sum
+from headscope.run import checkpoints
+from headscope.run import shards as cutting
+from headscope.run.checkpoints import Checkpoints
+from headscope.run.engines import Place
+from headscope.run.engines.base import Engine
+from headscope.run.shards import Part, Shard, chosen_layers, cut_shards
+from headscope.run.sums import Sum
 from headscope.wording import counted
 
 Item = TypeVar("Item")

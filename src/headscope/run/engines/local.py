@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from headscope.engines.base import Measured
-from headscope.engines.weights import align
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.shards import Say, Shard, ShardRunner, Tick
+from headscope.run.engines.base import Measured
+from headscope.run.engines.weights import align
+from headscope.run.shards import Say, Shard, ShardRunner, Tick
 
 
 class Local:

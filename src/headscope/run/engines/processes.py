@@ -17,13 +17,13 @@ import numpy as np
 import torch
 import torch.multiprocessing
 
-from headscope.engines.base import TRIES, Losses, Measured
-from headscope.engines.weights import Packed, pack, unpack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, zeros
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.shards import Say, Shard, ShardRunner, Tick
+from headscope.run.engines.base import TRIES, Losses, Measured
+from headscope.run.engines.weights import Packed, pack, unpack
+from headscope.run.shards import Say, Shard, ShardRunner, Tick
 
 
 class Processes:

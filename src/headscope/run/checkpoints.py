@@ -33,7 +33,7 @@ from headscope.files import (
     write_under_checksum,
 )
 from headscope.measure.shapes import Specs
-from headscope.sums import Sum, wide
+from headscope.run.sums import Sum, wide
 
 FOLDER = "unfinished"
 PLAN = "plan.json"

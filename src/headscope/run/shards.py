@@ -14,12 +14,12 @@ import torch
 from headscope.corpus.windows import Batch, Window, stack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, give_back
-from headscope.lanes import Lanes
 from headscope.measure.accumulate import Tally
 from headscope.measure.observation import why_not_compiled
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
+from headscope.run.threads import Lanes
 
 WINDOWS_PER_SHARD = 256
 """Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""
