@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 import headscope
-from headscope import results
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
+from headscope.folder import study_folder as results
 from headscope.measure.accumulate import Tally
 from headscope.measure.measures import MEASURES
 from headscope.measure.observation import Seen, Sums, Tokens, observer

@@ -14,8 +14,8 @@ from typing import Any
 
 import headscope
 from headscope.files import Arrays
+from headscope.folder.study_folder import Study
 from headscope.model.loading import Model
-from headscope.results import Study
 from headscope.run.sums import Sum
 
 WINDOWS_PER_SHARD = 16

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
+from headscope.folder.study_folder import Study
 from headscope.model.loading import Model
-from headscope.results import Study
 
 pytestmark = pytest.mark.usefixtures("small_shards", "unsynced")
 

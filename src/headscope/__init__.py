@@ -17,41 +17,41 @@ from typing import TYPE_CHECKING, Any
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
-    from headscope.checking import Check, verify
     from headscope.comparison import Comparison, compare
     from headscope.corpus.texts import read_texts, sample_texts
     from headscope.errors import HeadscopeError
-    from headscope.merging import merge
+    from headscope.folder.merging import merge
+    from headscope.folder.study_folder import Study, read
+    from headscope.folder.verifying import Check, verify
     from headscope.model.loading import Model, load
     from headscope.model.proof import Diagnosis, doctor
     from headscope.one_text.looking import inspect
     from headscope.one_text.view import View
     from headscope.options import Options
-    from headscope.results import Study, read
     from headscope.run.runner import study
     from headscope.vision import ImageStudy, study_images
 
 _HOME = {
-    "Check": "headscope.checking",
+    "Check": "headscope.folder.verifying",
     "Comparison": "headscope.comparison",
     "Diagnosis": "headscope.model.proof",
     "HeadscopeError": "headscope.errors",
     "ImageStudy": "headscope.vision",
     "Model": "headscope.model.loading",
     "Options": "headscope.options",
-    "Study": "headscope.results",
+    "Study": "headscope.folder.study_folder",
     "View": "headscope.one_text.view",
     "compare": "headscope.comparison",
     "doctor": "headscope.model.proof",
     "inspect": "headscope.one_text.looking",
     "load": "headscope.model.loading",
-    "merge": "headscope.merging",
-    "read": "headscope.results",
+    "merge": "headscope.folder.merging",
+    "read": "headscope.folder.study_folder",
     "read_texts": "headscope.corpus.texts",
     "sample_texts": "headscope.corpus.texts",
     "study": "headscope.run.runner",
     "study_images": "headscope.vision",
-    "verify": "headscope.checking",
+    "verify": "headscope.folder.verifying",
 }
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headscope.corpus.windows import KINDS
-from headscope.results import Study
+from headscope.folder.study_folder import Study
 
 
 def kind_chance(study: Study, kinds: Sequence[str]) -> float | None:

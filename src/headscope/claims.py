@@ -20,7 +20,7 @@ from headscope.corpus.windows import COMMA, SENTENCE_END, WORD
 from headscope.errors import HeadscopeError
 from headscope.figures.choices import place_of, scaled
 from headscope.findings import value_shares
-from headscope.results import Study
+from headscope.folder.study_folder import Study
 from headscope.wording import in_words, model_label, percent
 
 PAPER_MODEL = "bert-base-uncased"

@@ -16,8 +16,8 @@ from headscope.chance import distance_chance, kind_chance
 from headscope.claims import claims
 from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
+from headscope.folder.study_folder import Study, read
 from headscope.matching import match_heads
-from headscope.results import Study, read
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

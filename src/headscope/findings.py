@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from headscope.chance import attention_chance, distance_chance, kind_chance
 from headscope.corpus.windows import SEPARATORS
 from headscope.figures.choices import nearest_and_farthest, row_of
+from headscope.folder.study_folder import Study
 from headscope.measure.glossary import Unit
-from headscope.results import Study
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
 PUNCTUATION = ("sentence_end", "comma", "punctuation")

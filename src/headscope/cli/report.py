@@ -20,8 +20,8 @@ def command(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Put a study on one page that opens without a network."""
+    from headscope.folder.study_folder import read
     from headscope.report import write_report
-    from headscope.results import read
 
     page = write_report(read(folder), out, progress=True)
     print(f"Report: {page}")

@@ -11,9 +11,9 @@ from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD,
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
+    from headscope.folder.study_folder import Study
     from headscope.model.loading import Model
     from headscope.options import Options
-    from headscope.results import Study
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope study   [dim]sample texts, built-in model[/dim]\n
@@ -102,7 +102,7 @@ def command(
     source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
 
     with without_collecting():
-        from headscope.results import claim
+        from headscope.folder.study_folder import claim
 
         claim(out, overwrite)
 

@@ -17,7 +17,7 @@ def command(folder: Annotated[Path, typer.Argument(help="The study folder.")]) -
     from rich.markup import escape
     from rich.table import Table
 
-    from headscope.checking import verify
+    from headscope.folder.verifying import verify
 
     checks = verify(folder)
     table = Table(box=None, show_header=False, pad_edge=False)

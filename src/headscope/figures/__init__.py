@@ -40,7 +40,7 @@ from headscope.progress import Bar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 FIGURES: dict[str, ModuleType] = {
     "2": fig02,

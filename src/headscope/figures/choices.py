@@ -11,7 +11,7 @@ import pandas as pd
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 PAPER_LAYERS = (1, 6, 10, 11)
 EARLY_MIDDLE_LAST = (1, 6, 11)

@@ -14,7 +14,7 @@ from headscope.figures.fig02 import mean_attention
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 TITLE = "Summed attention without its lines and diagonals"
 CAPTION = (

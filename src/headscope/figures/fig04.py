@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from headscope.folder.study_folder import Study
     from headscope.one_text.view import View
-    from headscope.results import Study
 
 TITLE = "Attention on one text"
 NEEDS_EXAMPLE = True

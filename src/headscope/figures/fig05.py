@@ -12,7 +12,7 @@ from headscope.figures import choices, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 TITLE = "Lines cut the similarity matrix into blocks"
 NEEDS_EXAMPLE = True

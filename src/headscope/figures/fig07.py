@@ -15,7 +15,7 @@ from headscope.figures.rows import Rows, layer_panels, legend
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 TITLE = "Distance between the tokens of high pairs"
 CAPTION = (

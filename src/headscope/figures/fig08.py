@@ -11,7 +11,7 @@ from headscope.figures.rows import layer_panels, legend, share_rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 TITLE = "High pairs within one sentence"
 CAPTION = (

@@ -14,7 +14,7 @@ from headscope.figures.rows import Rows, draw_rows, figure_height, legend, share
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 TITLE = "Focal tokens"
 CAPTION = (

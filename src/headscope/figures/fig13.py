@@ -12,7 +12,7 @@ from headscope.figures.fig07 import edges, expected
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 TITLE = "Distance of high pairs by layer"
 CAPTION = (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headscope.figures import style
 
 if TYPE_CHECKING:
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 ROW = 1.52
 """Inches of a row of maps."""

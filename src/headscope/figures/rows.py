@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headscope.figures import choices, style
 
 if TYPE_CHECKING:
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 FULL = 0.92
 """Height of the highest bar of a panel, where 1 is the distance between rows."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from headscope.display.wording import short
 
 if TYPE_CHECKING:
-    from headscope.results import Study
+    from headscope.folder.study_folder import Study
 
 WIDTH = 7.1
 """Inches: two columns of a journal."""

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from headscope.files import write_atomically
+from headscope.folder.study_folder import Study
 from headscope.report.content import page, summary
-from headscope.results import Study
 
 __all__ = ["page", "summary", "write_report"]
 

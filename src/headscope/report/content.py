@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from headscope.claims import claims, heading, is_paper_model
 from headscope.errors import HeadscopeError
 from headscope.findings import Finding, findings
+from headscope.folder.study_folder import Study
 from headscope.measure.glossary import COLUMNS
 from headscope.report.pictures import pictures
 from headscope.report.tables import columns_of
-from headscope.results import Study
 from headscope.wording import model_label, percent
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from headscope import figures
 from headscope.errors import HeadscopeError
 from headscope.figures import style
+from headscope.folder.study_folder import MANIFEST, Study
 from headscope.progress import Bar
-from headscope.results import MANIFEST, Study
 
 LARGEST = 600_000
 """Bytes of a picture: with a dozen of them the page stays below 12 MB."""

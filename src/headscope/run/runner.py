@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from headscope import results
 from headscope.corpus.texts import Text, Texts, as_texts
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all
 from headscope.errors import HeadscopeError
-from headscope.manifest import FORMAT, MANIFEST
+from headscope.folder import study_folder as results
+from headscope.folder.manifest import FORMAT, MANIFEST
 from headscope.measure.shapes import shard_specs
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model

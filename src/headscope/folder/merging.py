@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headscope import results
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
-from headscope.manifest import COUNTS
+from headscope.folder import study_folder as results
+from headscope.folder.manifest import COUNTS
+from headscope.folder.study_folder import ARRAYS, EXAMPLE, REST, ArrayFile, Study
 from headscope.measure.shapes import Specs, state_specs
 from headscope.options import Options
-from headscope.results import ARRAYS, EXAMPLE, REST, ArrayFile, Study
 from headscope.run import checkpoints
 from headscope.run.sums import Sum
 

@@ -18,8 +18,8 @@ from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
 from headscope.files import KINDS, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
-from headscope.manifest import MANIFEST as MANIFEST
-from headscope.manifest import read_manifest
+from headscope.folder.manifest import MANIFEST as MANIFEST
+from headscope.folder.manifest import read_manifest
 from headscope.measure.shapes import Specs, array_specs
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.model.loading import shortened

@@ -13,10 +13,10 @@ import pandas as pd
 
 from headscope.errors import HeadscopeError
 from headscope.files import file_checksum
+from headscope.folder.study_folder import ARRAYS, EXAMPLE, REST, Study
 from headscope.measure.shapes import array_specs
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.measure.triangles import SYMMETRIC
-from headscope.results import ARRAYS, EXAMPLE, REST, Study
 
 TABLES = {"heads": heads_table, "layers": layers_table}
 
