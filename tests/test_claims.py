@@ -14,10 +14,10 @@ from huggingface_hub import try_to_load_from_cache
 from typer.testing import CliRunner
 
 import headscope
-from headscope.claims import PAPER_MODEL, claims, claims_table, heading, is_paper_model, near_diagonal
 from headscope.cli.app import app
 from headscope.corpus.windows import COMMA, KINDS, SENTENCE_END, WORD
-from headscope.paper import agreement, fig9_agreement, paper_example, token_ids
+from headscope.insight.claims import PAPER_MODEL, claims, claims_table, heading, is_paper_model, near_diagonal
+from headscope.insight.paper import agreement, fig9_agreement, paper_example, token_ids
 
 S = 128
 

@@ -11,7 +11,7 @@ import torch
 import headscope
 from headscope import HeadscopeError, compare
 from headscope.cli.app import app
-from headscope.matching import PROFILE, match_heads
+from headscope.insight.matching import PROFILE, match_heads
 from headscope.model.loading import Model
 
 

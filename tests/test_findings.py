@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import headscope
-from headscope import findings as f
-from headscope.chance import attention_chance, distance_chance, kind_chance
 from headscope.corpus.windows import KINDS
+from headscope.insight import findings as f
+from headscope.insight.chance import attention_chance, distance_chance, kind_chance
 from headscope.measure.glossary import COLUMNS
 
 

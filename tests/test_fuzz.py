@@ -28,7 +28,7 @@ from runs import digests, small_study
 import headscope
 from headscope.corpus import texts as sources
 from headscope.errors import HeadscopeError
-from headscope.findings import findings
+from headscope.insight.findings import findings
 from headscope.model.loading import Model
 
 EXAMPLES = int(os.environ.get("HEADSCOPE_EXAMPLES", "8"))

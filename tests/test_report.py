@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import headscope
 from headscope import figures
-from headscope.claims import claims
 from headscope.cli.app import app
-from headscope.findings import findings
+from headscope.insight.claims import claims
+from headscope.insight.findings import findings
 from headscope.measure.glossary import COLUMNS
 from headscope.model.loading import Model
 from headscope.report import content, page, pictures, summary, write_report

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
-    from headscope.comparison import Comparison, compare
     from headscope.corpus.texts import read_texts, sample_texts
     from headscope.errors import HeadscopeError
     from headscope.folder.merging import merge
     from headscope.folder.study_folder import Study, read
     from headscope.folder.verifying import Check, verify
+    from headscope.insight.comparing import Comparison, compare
     from headscope.model.loading import Model, load
     from headscope.model.proof import Diagnosis, doctor
     from headscope.one_text.looking import inspect
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Check": "headscope.folder.verifying",
-    "Comparison": "headscope.comparison",
+    "Comparison": "headscope.insight.comparing",
     "Diagnosis": "headscope.model.proof",
     "HeadscopeError": "headscope.errors",
     "ImageStudy": "headscope.vision",
@@ -41,7 +41,7 @@ _HOME = {
     "Options": "headscope.options",
     "Study": "headscope.folder.study_folder",
     "View": "headscope.one_text.view",
-    "compare": "headscope.comparison",
+    "compare": "headscope.insight.comparing",
     "doctor": "headscope.model.proof",
     "inspect": "headscope.one_text.looking",
     "load": "headscope.model.loading",

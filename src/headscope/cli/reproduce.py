@@ -76,7 +76,7 @@ def command(
         loaded = load(model, device=device, dtype=dtype, seed=seed)
         study = run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)
 
-    from headscope.claims import claims, claims_table, heading, is_paper_model
+    from headscope.insight.claims import claims, claims_table, heading, is_paper_model
 
     agreement, why_not = _fig9(study, loaded)
     whole: dict[str, Any] = {
@@ -96,9 +96,9 @@ def command(
 
 def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str | None]:
     """Agreement with Fig. 9, or why there is none."""
-    from headscope.claims import PAPER_MODEL, is_paper_model
+    from headscope.insight.claims import PAPER_MODEL, is_paper_model
+    from headscope.insight.paper import fig9_agreement
     from headscope.model.loading import load
-    from headscope.paper import fig9_agreement
 
     if not is_paper_model(study):
         return None, f"Fig. 9 lists pairs of {PAPER_MODEL}, so only that model can be held against it."

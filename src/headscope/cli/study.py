@@ -168,7 +168,7 @@ def _summary(study: Study, figures: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from headscope.findings import findings
+    from headscope.insight.findings import findings
     from headscope.wording import counted
 
     console = Console(highlight=False, soft_wrap=True)

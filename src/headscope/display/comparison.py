@@ -10,7 +10,7 @@ from markupsafe import Markup
 from headscope.display.templates import environment
 
 if TYPE_CHECKING:
-    from headscope.comparison import Comparison
+    from headscope.insight.comparing import Comparison
 
 MATCHES = 24
 """The closest ones, shown on the page; all are in `Comparison.matches`."""

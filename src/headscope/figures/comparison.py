@@ -10,7 +10,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from headscope.figures.style import CHANCE, WIDTH, head_colour, styled, title
 
 if TYPE_CHECKING:
-    from headscope.comparison import Comparison
+    from headscope.insight.comparing import Comparison
 
 HEIGHT = 4.4
 MARKERS = "os^Dv<>P"
@@ -19,7 +19,7 @@ MARKERS = "os^Dv<>P"
 @styled
 def draw(comparison: Comparison) -> Figure:
     """Six panels, a line a model; dashed: what chance gives."""
-    from headscope.comparison import QUANTITIES
+    from headscope.insight.comparing import QUANTITIES
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.07, 1, 0.93))
     figure = Figure(figsize=(WIDTH, HEIGHT), layout=layout)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.chance import distance_chance
 from headscope.figures import choices, style
 from headscope.figures.rows import Rows, layer_panels, legend
+from headscope.insight.chance import distance_chance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headscope.chance import distance_chance
 from headscope.figures import choices, style
 from headscope.figures.fig07 import edges, expected
+from headscope.insight.chance import distance_chance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ import hashlib
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from headscope.claims import claims, heading, is_paper_model
 from headscope.errors import HeadscopeError
-from headscope.findings import Finding, findings
 from headscope.folder.study_folder import Study
+from headscope.insight.claims import claims, heading, is_paper_model
+from headscope.insight.findings import Finding, findings
 from headscope.measure.glossary import COLUMNS
 from headscope.report.pictures import pictures
 from headscope.report.tables import columns_of

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.chance import attention_chance, distance_chance, kind_chance
 from headscope.corpus.windows import SEPARATORS
-from headscope.figures.choices import nearest_and_farthest, row_of
 from headscope.folder.study_folder import Study
+from headscope.insight.chance import attention_chance, distance_chance, kind_chance
+from headscope.insight.choices import nearest_and_farthest, row_of
 from headscope.measure.glossary import Unit
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headscope.chance import distance_chance, kind_chance
-from headscope.claims import claims
 from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import Study, read
-from headscope.matching import match_heads
+from headscope.insight.chance import distance_chance, kind_chance
+from headscope.insight.claims import claims
+from headscope.insight.matching import match_heads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

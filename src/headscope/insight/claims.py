@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headscope.chance import distance_chance, kind_chance
 from headscope.corpus.windows import COMMA, SENTENCE_END, WORD
 from headscope.errors import HeadscopeError
-from headscope.figures.choices import place_of, scaled
-from headscope.findings import value_shares
 from headscope.folder.study_folder import Study
+from headscope.insight.chance import distance_chance, kind_chance
+from headscope.insight.choices import place_of, scaled
+from headscope.insight.findings import value_shares
 from headscope.wording import in_words, model_label, percent
 
 PAPER_MODEL = "bert-base-uncased"
