@@ -13,10 +13,11 @@ from runs import small_study
 from typer.testing import CliRunner
 
 import headscope
-from headscope import HeadscopeError, Study, figures
+from headscope import HeadscopeError, Study
 from headscope.cli.app import app
-from headscope.figures import style
 from headscope.model.loading import Model
+from headscope.show import figures
+from headscope.show.figures import style
 
 
 @pytest.fixture(scope="module")
@@ -144,5 +145,5 @@ def test_the_study_command_draws_figures_unless_told_not_to(
 def test_figures_leave_pyplot_alone() -> None:
     import subprocess
 
-    code = "import sys, headscope.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, headscope.show.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,9 +14,10 @@ from matplotlib.patches import Rectangle, StepPatch
 from numpy.testing import assert_allclose
 
 import headscope
-from headscope import HeadscopeError, Study, figures
-from headscope.figures import atlas, choices, fig05, rows, style, tokens
+from headscope import HeadscopeError, Study
 from headscope.model.loading import Model
+from headscope.show import figures
+from headscope.show.figures import atlas, choices, fig05, rows, style, tokens
 
 SILENT = (1, 2)
 """Layer and head that put out nothing: no high pairs."""
@@ -370,7 +371,7 @@ def test_text_is_drawn_as_it_is(silenced: Model, tiny_folder: Path, tmp_path: Pa
 
 
 def test_lines_of_text_are_broken_between_tokens_and_inside_long_ones() -> None:
-    from headscope.display.wording import Segment
+    from headscope.show.pages.wording import Segment
 
     parts = [
         Segment("[CLS]", 0, True),

@@ -17,14 +17,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import headscope
-from headscope import figures
 from headscope.cli.app import app
 from headscope.insight.claims import claims
 from headscope.insight.findings import findings
 from headscope.measure.glossary import COLUMNS
 from headscope.model.loading import Model
-from headscope.report import content, page, pictures, summary, write_report
-from headscope.report.tables import columns_of, shown
+from headscope.show import figures
+from headscope.show.report import content, page, pictures, summary, write_report
+from headscope.show.report.tables import columns_of, shown
 
 SCRIPT = "<script>alert(1)</script>"
 LONG_WORD = "abcdefghij" * 1000

@@ -102,7 +102,7 @@ class ImageStudy:
 
     def figure(self) -> Figure:
         """Distance on the grid, and attention on the first token, by layer."""
-        from headscope.figures.images import draw
+        from headscope.show.figures.images import draw
 
         return draw(self)
 

@@ -60,7 +60,7 @@ def command(
         choices["heads"] = parse_layers(heads)
     study = read(folder)
 
-    from headscope.figures import save_all
+    from headscope.show.figures import save_all
 
     written = save_all(study, out, only=_listed(only), formats=_listed(formats) or (), progress=not quiet, **choices)
     if not quiet:

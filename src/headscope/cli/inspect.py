@@ -69,9 +69,9 @@ def command(
 
     from rich.console import Console
 
-    from headscope.display.terminal import show
     from headscope.model.loading import load
     from headscope.one_text.looking import inspect
+    from headscope.show.pages.terminal import show
 
     wanted = None if html is not None else (-1 if layer is None else layer,)
     view = inspect(
@@ -121,8 +121,8 @@ def _write(view: View, layer: int, heads: list[int], html: Path | None, csv: Pat
         table = pd.concat(tables, ignore_index=True)
         table[["layer", "head", *table.columns[:-2]]].to_csv(csv, index=False)
     if png is not None:
-        from headscope.display.picture import draw
-        from headscope.figures.style import save
+        from headscope.show.figures.style import save
+        from headscope.show.pages.picture import draw
 
         save(draw(view, layer, heads), png, "headscope inspect")
     if html is not None:

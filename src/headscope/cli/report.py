@@ -21,7 +21,7 @@ def command(
 ) -> None:
     """Put a study on one page that opens without a network."""
     from headscope.folder.study_folder import read
-    from headscope.report import write_report
+    from headscope.show.report import write_report
 
     page = write_report(read(folder), out, progress=True)
     print(f"Report: {page}")

@@ -125,7 +125,7 @@ def command(
         **chosen.as_fields(),
     )
     if figures and finished.manifest["part"] is None:
-        from headscope.report import write_report
+        from headscope.show.report import write_report
 
         finished.figures(progress=not quiet)
         write_report(finished, progress=not quiet)

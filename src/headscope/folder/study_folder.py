@@ -115,25 +115,25 @@ class Study:
 
     def figure(self, number: int | str, **choices: Any) -> Figure:
         """A figure of the paper, by its number; also "spectrum" and "atlas". Choices: `layers=(1, 6)`, `heads=(3,)`."""
-        from headscope.figures import draw
+        from headscope.show.figures import draw
 
         return draw(self, number, **choices)
 
     def figures(self, folder: str | os.PathLike[str] | None = None, **choices: Any) -> list[Path]:
         """Draw all figures into a folder, by default `figures` in that of the study; see `figures.save_all`."""
-        from headscope.figures import save_all
+        from headscope.show.figures import save_all
 
         return save_all(self, folder, **choices)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write everything on one page that opens without a network; by default report.html in the folder."""
-        from headscope.report import write_report
+        from headscope.show.report import write_report
 
         return write_report(self, path)
 
     def _repr_html_(self) -> str:
         """In a notebook: what was run, findings, the layers."""
-        from headscope.report import summary
+        from headscope.show.report import summary
 
         return summary(self)
 

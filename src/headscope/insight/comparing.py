@@ -93,13 +93,13 @@ class Comparison:
 
     def figure(self) -> Figure:
         """Six panels, a line a model: each quantity from the first layer to the last."""
-        from headscope.figures.comparison import draw
+        from headscope.show.figures.comparison import draw
 
         return draw(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, and the table beside it as .csv and .parquet."""
-        from headscope.display.comparison import page
+        from headscope.show.pages.comparison import page
 
         target = Path(path)
         try:
@@ -111,7 +111,7 @@ class Comparison:
             raise HeadscopeError(f"{target} can't be written: {problem.strerror}.") from None
 
     def _repr_html_(self) -> str:
-        from headscope.display.comparison import snippet
+        from headscope.show.pages.comparison import snippet
 
         return snippet(self)
 

@@ -318,14 +318,14 @@ class View:
 
     def html(self, layer: int | None = None, head: int | None = None) -> str:
         """One self-contained page with every head, opened at one; by default at a telling one of the last layer."""
-        from headscope.display.page import page
+        from headscope.show.pages.page import page
 
         layer = self.layers[self.attention.place(-1 if layer is None else layer)]
         return page(self, layer, self.telling_heads(layer)[0] if head is None else head)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from headscope.display.snippet import snippet
+        from headscope.show.pages.snippet import snippet
 
         return snippet(self)
 

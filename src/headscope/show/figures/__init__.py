@@ -1,0 +1,135 @@
+"""Every figure of the paper, drawn from a study folder alone; one file a figure.
+
+    from headscope.show import figures
+    figures.draw(study, 7)                      # a matplotlib Figure
+    figures.save_all(study)                     # FOLDER/figures/fig02.png, fig02.svg, ...
+
+A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it; `NEEDS_EXAMPLE`
+where it shows the one text that a study keeps.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from headscope.errors import HeadscopeError
+from headscope.progress import Bar
+from headscope.show.figures import (
+    atlas,
+    fig02,
+    fig03,
+    fig04,
+    fig05,
+    fig06,
+    fig07,
+    fig08,
+    fig09,
+    fig10,
+    fig11,
+    fig12,
+    fig13,
+    spectrum,
+    style,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+FIGURES: dict[str, ModuleType] = {
+    "2": fig02,
+    "3": fig03,
+    "4": fig04,
+    "5": fig05,
+    "6": fig06,
+    "7": fig07,
+    "8": fig08,
+    "9": fig09,
+    "10": fig10,
+    "11": fig11,
+    "12": fig12,
+    "13": fig13,
+    "spectrum": spectrum,
+    "atlas": atlas,
+}
+"""By the number in the paper."""
+FORMATS = ("png", "svg", "pdf")
+
+
+def draw(study: Study, number: int | str, **choices: Any) -> Figure:
+    """One figure. Choices, where the figure has them: `layers=(1, 6, 11)`, `heads=(3,)`; for the atlas `map`."""
+    module = _module(number)
+    for name in choices:
+        if name not in _choices_of(module):
+            raise HeadscopeError(
+                f"Figure {number} has no choice {name!r}; it has {', '.join(_choices_of(module)) or 'none'}."
+            )
+    figure: Figure = module.draw(study, **choices)
+    return figure
+
+
+def save_all(
+    study: Study,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    only: Sequence[int | str] | None = None,
+    formats: Sequence[str] = ("png", "svg"),
+    progress: bool = True,
+    **choices: Any,
+) -> list[Path]:
+    """Draw all figures, or only some, into a folder, by default `figures` in that of the study.
+
+    A figure that has no such choice (the atlas no heads) is drawn without it. A study without an example, such as a
+    part of a larger one, has no figures of one text.
+    """
+    numbers = list(FIGURES) if only is None else [str(number) for number in only]
+    if only is None and study.manifest["example"] is None:
+        numbers = [number for number in numbers if not getattr(FIGURES[number], "NEEDS_EXAMPLE", False)]
+    modules = [_module(number) for number in numbers]
+    if not numbers or not formats:
+        raise HeadscopeError("There is nothing to draw: name at least one figure and one format.")
+    for name in formats:
+        if name not in FORMATS:
+            raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are {', '.join(FORMATS)}.")
+    target = Path(folder) if folder is not None else study.folder / "figures"
+    written = []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with Bar("Drawing", "figures", progress) as bar:
+            bar.expect(len(numbers), exact=True)
+            for number, module in zip(numbers, modules, strict=True):
+                fitting = {name: value for name, value in choices.items() if name in _choices_of(module)}
+                figure = draw(study, number, **fitting)
+                for suffix in formats:
+                    path = target / f"{file_name(number)}.{suffix}"
+                    style.save(figure, path, module.TITLE)
+                    written.append(path)
+                bar.advance(1)
+    except OSError as problem:
+        raise HeadscopeError(f"Figures can't be written to {target}: {problem.strerror or problem}.") from None
+    return written
+
+
+def file_name(number: int | str) -> str:
+    """Without its suffix.
+
+    >>> file_name(7), file_name("atlas")
+    ('fig07', 'atlas')
+    """
+    return f"fig{int(number):02d}" if str(number).isdecimal() else str(number)
+
+
+def _module(number: int | str) -> ModuleType:
+    if str(number) not in FIGURES:
+        raise HeadscopeError(f"There is no figure {number!r}; there are {', '.join(FIGURES)}.")
+    return FIGURES[str(number)]
+
+
+def _choices_of(module: ModuleType) -> list[str]:
+    return [name for name in inspect.signature(module.draw).parameters if name != "study"]

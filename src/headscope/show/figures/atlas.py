@@ -1,0 +1,110 @@
+"""The atlas: every head of every layer in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.errors import HeadscopeError
+from headscope.show.figures import choices, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+TITLE = "Atlas of all heads"
+CAPTION = (
+    "A cell for each head: rows are layers, columns heads, all on one colour scale. Each cell is the head's location "
+    "map: the share of windows in which the tokens at positions i (down) and j (across) are a high pair; on demand its "
+    "similarity map, the mean of the normalised similarity. A line along the diagonal is a head that relates "
+    "neighbours; a dark frame or cross, one that relates everything to one position; an even dark shade, one that "
+    "finds nearly all tokens alike; an empty cell, one with few high pairs."
+)
+Map = Literal["location", "similarity"]
+ARRAYS = {"location": "high_count", "similarity": "similarity_sum"}
+LABELS = {
+    "location": "share of windows in which (i, j) is a high pair, √ scale",
+    "similarity": "mean normalised similarity, √ scale",
+}
+GAP = 0.06
+"""Of a cell, between cells."""
+CELL_DPI = 125
+LEFT, RIGHT, TOP, BAR = 0.35, 0.08, 0.32, 0.42
+"""Inches round the cells; BAR: for the colour bar below them."""
+NARROWEST = 5.2
+"""Inches that the colour bar and its label need."""
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, map: Map = "location") -> Figure:
+    """Layers: by default all. map: location or similarity."""
+    if map not in get_args(Map):
+        raise HeadscopeError(f"map is {map!r}; it must be {' or '.join(get_args(Map))}.")
+    chosen = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
+    places = [choices.place_of(study, layer) for layer in chosen]
+    whole = study.arrays[ARRAYS[map]][places] / study.windows
+    heads = whole.shape[1]
+    side = (style.WIDTH - LEFT - RIGHT) / max(heads, 6)
+    cells = shrunk(whole, int(side * CELL_DPI))
+    size = cells.shape[-1]
+    pitch = size + max(1, round(GAP * size))
+    norm, signed = style.scale(0.5, min(float(np.nanmin(cells)), 0.0), max(float(np.nanmax(cells)), 0.0) or 1.0)
+
+    across, down = side * heads, side * len(chosen)
+    height = TOP + down + BAR + style.FOOT
+    width = max(LEFT + across + RIGHT, NARROWEST)
+    figure = style.new_figure(study, height, width)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((LEFT / width, (BAR + style.FOOT) / height, across / width, down / height))
+    image = axes.imshow(
+        mosaic(cells, pitch),
+        cmap=style.SEQUENTIAL if map == "location" else signed,
+        norm=norm,
+        interpolation="nearest",
+    )
+    axes.set_facecolor("#bbbbbb")
+    for axis, numbers in ((axes.xaxis, range(heads)), (axes.yaxis, chosen)):
+        step = 1 if side > 0.14 else 2
+        axis.set_ticks(
+            (np.arange(len(numbers)) * pitch + (size - 1) / 2)[::step], [str(number) for number in numbers][::step]
+        )
+    axes.tick_params(length=0)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("head")
+    axes.set_ylabel("layer")
+    axes.spines[:].set_visible(False)
+    bar = figure.add_axes((LEFT / width, (style.FOOT + 0.22) / height, 0.36, 0.08 / height))
+    style.colour_bar(image, bar, LABELS[map], lying=True)
+    return figure
+
+
+def shrunk(cells: NDArray[Any], pixels: int) -> NDArray[Any]:
+    """(L, H, S, S) -> (L, H, s, s), s <= pixels: means over the pairs of two different tokens in each square.
+
+    The diagonal, which no pair is on, takes no part: it would look like a finding. NaN where a square has no pair.
+    """
+    length = cells.shape[-1]
+    step = -(-length // max(pixels, 8))
+    starts = np.arange(0, length, step)
+
+    def summed(matrix: NDArray[Any]) -> NDArray[Any]:
+        rows: NDArray[Any] = np.add.reduceat(matrix, starts, axis=-2)
+        return np.asarray(np.add.reduceat(rows, starts, axis=-1))
+
+    pairs = 1 - np.eye(length)
+    counts = summed(pairs)
+    return np.where(counts > 0, summed(cells * pairs) / np.maximum(counts, 1), np.nan)
+
+
+def mosaic(cells: NDArray[Any], pitch: int) -> NDArray[Any]:
+    """(L, H, s, s) -> one picture, a cell every `pitch` pixels, NaN between them."""
+    layers, heads, size, _ = cells.shape
+    picture = np.full((layers, pitch, heads, pitch), np.nan)
+    picture[:, :size, :, :size] = cells.transpose(0, 2, 1, 3)
+    gap = pitch - size
+    return picture.reshape(layers * pitch, heads * pitch)[:-gap, :-gap]

@@ -1,0 +1,53 @@
+"""Models side by side: each quantity from the first layer to the last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from headscope.show.figures.style import CHANCE, WIDTH, head_colour, styled, title
+
+if TYPE_CHECKING:
+    from headscope.insight.comparing import Comparison
+
+HEIGHT = 4.4
+MARKERS = "os^Dv<>P"
+
+
+@styled
+def draw(comparison: Comparison) -> Figure:
+    """Six panels, a line a model; dashed: what chance gives."""
+    from headscope.insight.comparing import QUANTITIES
+
+    layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.07, 1, 0.93))
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout=layout)
+    panels = figure.subplots(2, 3, sharex=True)
+    for axes, (column, quantity) in zip(panels.flat, QUANTITIES.items(), strict=True):
+        for number, (name, table) in enumerate(comparison.table.groupby("model", sort=False)):
+            axes.plot(
+                table["depth"],
+                table[column],
+                color=head_colour(number),
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=3,
+                linewidth=1.2,
+                label=name,
+            )
+        if isinstance(quantity.chance, str):
+            levels = comparison.table.groupby("model", sort=False)[quantity.chance].first()
+            colours = ["black"] * len(levels) if levels.nunique() == 1 else map(head_colour, range(len(levels)))
+            for level, colour in zip(levels, colours, strict=True):
+                axes.axhline(level, **CHANCE | {"color": colour})
+        elif quantity.chance is not None:
+            axes.axhline(quantity.chance, **CHANCE)
+        title(axes, quantity.label)
+        axes.set_xlim(-0.03, 1.03)
+        if axes.get_ylim()[0] > 0:
+            axes.set_ylim(bottom=0)
+    for axes in panels[1]:
+        axes.set_xlabel("relative depth: 0 first layer, 1 last")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 4), frameon=False)
+    return figure

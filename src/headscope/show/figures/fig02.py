@@ -1,0 +1,40 @@
+"""Fig. 2: attention summed over all texts, one head and the whole layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from headscope.show.figures import choices, maps, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+TITLE = "Attention summed over all texts"
+CAPTION = (
+    "Each map holds the attention weights between token positions, averaged over all windows: row i is the token "
+    "that attends, column j the token that is attended to. Left of each couple: one head; right: the sum over all "
+    "heads of the layer. Dark means much attention; each map has a scale of its own, and where it ends in an arrow "
+    "a few cells lie beyond it. A dark diagonal means that tokens attend to themselves or, one step beside it, to a "
+    "neighbour; a dark column, that one position draws attention from everywhere."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+    """Layers: by default the paper's. Of `heads` the first, by default head 0, is shown beside the layer's sum."""
+    chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
+    head = choices.heads_of(study, heads, [0])[0]
+    figure = maps.new_couples(study, len(chosen))
+    maps.draw_couples(figure, chosen, head, lambda layer: mean_attention(study, layer), "mean attention")
+    return figure
+
+
+def mean_attention(study: Study, layer: int, name: str = "attention_sum") -> NDArray[Any]:
+    """(H, S, S): attention of each head of a layer, averaged over windows."""
+    mean: NDArray[Any] = study.arrays[name][choices.place_of(study, layer)] / study.windows
+    return mean

@@ -1,0 +1,86 @@
+"""Fig. 4: attention on one text, and the tokens that draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.patches import Rectangle
+
+from headscope.show.figures import choices, maps, style, tokens
+from headscope.show.pages.wording import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+    from headscope.one_text.view import View
+
+TITLE = "Attention on one text"
+NEEDS_EXAMPLE = True
+CAPTION = (
+    "One text. Maps: attention from token i (row) to token j (column), of one head and summed over the heads of its "
+    "layer. On one text attention gathers in columns: a few tokens draw it from everywhere. Below, the tokens of the "
+    "text, read down the columns; a square in the colour of a layer marks a line of the head shown: a token that draws "
+    "more than a share, the line threshold, of what the most attended token draws. Compare with Fig. 2, where the "
+    "columns of single texts have averaged out."
+)
+SIZE, LINE, LETTERS, SQUARE = 5.5, 7.4, 12, 4.2
+"""Points of a token and of its line, the letters shown of a token, points of a mark."""
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+    """Layers: by default the paper's. Of `heads` the first, by default head 0, is shown beside the layer's sum."""
+    view = study.example
+    chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
+    head = choices.heads_of(study, heads, [0])[0]
+    marks = {layer: set(view.lines(layer, head).position.tolist()) for layer in chosen}
+    colours = dict(zip(chosen, style.layer_colours(chosen), strict=True))
+    per_column = -(-view.size // columns_beside(len(chosen)))
+    below = (per_column + 3) * LINE / tokens.POINTS
+    figure = maps.new_couples(study, len(chosen), below)
+    maps.draw_couples(figure, chosen, head, lambda layer: view.attention[layer], "attention")
+    axes = tokens.page(figure, 0.05, style.FOOT, style.WIDTH - 0.1, below)
+    _legend(axes, head, colours)
+    _columns(axes, view, per_column, marks, colours)
+    return figure
+
+
+def columns_beside(layers: int) -> int:
+    """How many columns of tokens fit beside each other, with a mark for each layer."""
+    narrowest = LETTERS * tokens.LETTER * SIZE + layers * SQUARE + 4
+    return max(int((style.WIDTH - 0.1) * tokens.POINTS // narrowest), 1)
+
+
+def _legend(axes: Axes, head: int, colours: dict[int, Any]) -> None:
+    text = f"lines of head {head} in"
+    tokens.write(axes, 0, LINE, text, SIZE)
+    x = (len(text) + 1) * tokens.LETTER * SIZE
+    for layer, colour in colours.items():
+        _square(axes, x, LINE, colour)
+        text = f"layer {layer}"
+        tokens.write(axes, x + SQUARE + 2, LINE, text, SIZE)
+        x += SQUARE + (len(text) + 3) * tokens.LETTER * SIZE
+
+
+def _columns(axes: Axes, view: View, per_column: int, marks: dict[int, set[int]], colours: dict[int, Any]) -> None:
+    width = (style.WIDTH - 0.1) * tokens.POINTS / columns_beside(len(colours))
+    for token, label in enumerate(view.labels):
+        column, row = divmod(token, per_column)
+        x, y = column * width, (row + 3) * LINE
+        if row == 0:
+            tokens.write(axes, x + len(colours) * SQUARE + 2, y - LINE, str(token), SIZE - 1, color=style.GREY)
+        marked = [layer for layer in colours if token in marks[layer]]
+        for layer in marked:
+            _square(axes, x + list(colours).index(layer) * SQUARE, y, colours[layer])
+        tokens.write(
+            axes, x + len(colours) * SQUARE + 2, y, short(label, LETTERS), SIZE,
+            color="black" if marked else style.GREY, weight="bold" if marked else "normal",
+        )  # fmt: skip
+
+
+def _square(axes: Axes, x: float, y: float, colour: Any) -> None:
+    side = SQUARE - 0.7
+    axes.add_patch(Rectangle((x, y - side - 0.2), side, side, color=colour, linewidth=0))

@@ -1,0 +1,40 @@
+"""Fig. 8: how often the two tokens of a high pair are in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headscope.show.figures import choices, style
+from headscope.show.figures.rows import layer_panels, legend, share_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+TITLE = "High pairs within one sentence"
+CAPTION = (
+    "A row for each head: the distribution over windows of the share of high pairs whose two tokens are in the same "
+    "sentence. The dashed line is chance: the share among all pairs of the same windows. A head whose mean, the thick "
+    "mark, lies to the right of it keeps to sentences; one whose mean lies on it pays no heed to them. Windows "
+    "without high pairs are left out. Heights go by the square root of the share of windows, on one scale for all "
+    "rows of a panel."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+    """Layers: by default the last one. Heads: by default all."""
+    chosen = choices.layers_of(study, layers, choices.LAST)
+    shown = choices.heads_of(study, heads, choices.all_heads(study))
+    columns = ("same_sentence_histogram", "same_sentence_probability", "same_sentence_chance")
+    figure = layer_panels(
+        study,
+        chosen,
+        shown,
+        lambda layer: share_rows(study, layer, shown, *columns),
+        "share of high pairs within one sentence",
+    )
+    legend(figure, chance=True)
+    return figure

@@ -1,0 +1,59 @@
+"""Fig. 10: where in the window high pairs lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from headscope.show.figures import choices, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+TITLE = "Where high pairs lie"
+CAPTION = (
+    "Location maps: the share of windows in which the tokens at positions i and j are a high pair. Dark along the "
+    "diagonal means a head of short range, which relates neighbours; dark far from it, one of long range; a dark "
+    "frame or cross, that one position, often the first or the last, pairs with everything. Shown are the heads with "
+    "the smallest and the largest mean distance of the whole study, unless others are asked for; heads with fewer "
+    "than ten high pairs a window are passed over where there are others. Each map has a scale of its own."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+    """By default two heads, see CAPTION; layers: the two ends among these. Heads: these, in each layer or the last."""
+    if heads is not None:
+        of_layers = choices.layers_of(study, layers, choices.LAST)
+        chosen = [(layer, head) for layer in of_layers for head in choices.heads_of(study, heads, ())]
+    else:
+        if layers is not None:
+            layers = choices.layers_of(study, layers, ())
+        chosen = choices.nearest_and_farthest(study, layers)
+    columns = min(max(len(chosen), 1), 2)
+    lines = max(-(-len(chosen) // columns), 1)
+    figure = style.new_figure(study, 3.0 * lines + style.FOOT, style.WIDTH * columns / 2, maps=True)
+    grid = figure.subplots(lines, columns, squeeze=False)
+    for axes in grid.flat[len(chosen) :]:
+        axes.set_axis_off()
+    if not chosen:
+        style.nothing(grid[0, 0])
+    for axes, (layer, head) in zip(grid.flat, chosen, strict=False):
+        row = choices.row_of(study, layer, head)
+        style.heat_map(axes, location(study, layer, head), "share of windows")
+        style.title(axes, f"Layer {layer}, head {head}: mean distance {row.mean_distance:.1f}", head)
+        axes.set_xlabel("token j")
+        axes.set_ylabel("token i")
+        if not row.pairs:
+            style.nothing(axes)
+    return figure
+
+
+def location(study: Study, layer: int, head: int) -> NDArray[Any]:
+    """(S, S): share of the windows in which (i, j) is a high pair."""
+    share: NDArray[Any] = study.arrays["high_count"][choices.place_of(study, layer), head] / study.windows
+    return share

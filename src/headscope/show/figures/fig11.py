@@ -1,0 +1,56 @@
+"""Fig. 11: a: share of the high pairs that include the focal token; b: how many focal tokens a layer has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from headscope.show.figures import choices, style
+from headscope.show.figures.rows import Rows, draw_rows, figure_height, legend, share_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+TITLE = "Focal tokens"
+CAPTION = (
+    "The focal token of a head in a window is the token that occurs in the most of its high pairs. a: a row for each "
+    "head, the distribution over windows of the share of high pairs that include it; 1 means that every pair has this "
+    "token. b: a row for each layer, the distribution over windows of the number of different focal tokens that its "
+    "heads have; far to the right means that every head has one of its own. The thick mark and the number are the "
+    "mean over windows. Heights go by the square root of the share of windows, on one scale for all rows of a panel."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+    """a: by default all heads of the last layer; of `layers` the last. b: by default all layers."""
+    measured = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
+    shown = choices.heads_of(study, heads, choices.all_heads(study))
+    figure = style.new_figure(study, figure_height(max(len(shown), len(measured))))
+    left, right = figure.subplots(1, 2)
+    focal = share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share")
+    draw_rows(left, focal, f"a   Layer {measured[-1]}")
+    left.set_xlabel("share of high pairs with the focal token")
+    draw_rows(right, unique_rows(study, measured), "b   All heads of a layer")
+    right.set_xlabel("number of different focal tokens")
+    right.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    legend(figure, chance=False)
+    return figure
+
+
+def unique_rows(study: Study, layers: Sequence[int]) -> Rows:
+    """A row for each layer: over windows, how many different focal tokens its heads have."""
+    counts = study.arrays["unique_focal_histogram"][[choices.place_of(study, layer) for layer in layers]]
+    return Rows(
+        counts=counts,
+        edges=np.arange(counts.shape[-1] + 1) - 0.5,
+        labels=[f"layer {layer}" for layer in layers],
+        colours=style.layer_colours(layers),
+        means=study.layers.set_index("layer").loc[list(layers), "unique_focal_tokens"].to_numpy(),
+        mean_format="{:.1f}",
+    )

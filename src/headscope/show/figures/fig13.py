@@ -1,0 +1,51 @@
+"""Fig. 13: how far apart the tokens of high pairs are, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headscope.insight.chance import distance_chance
+from headscope.show.figures import choices, style
+from headscope.show.figures.fig07 import edges, expected
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from headscope.folder.study_folder import Study
+
+TITLE = "Distance of high pairs by layer"
+CAPTION = (
+    "The distribution of the distance j - i over the high pairs of all heads of a layer, for an early, a middle and "
+    "the last layer. A curve that is high at the left and falls off fast belongs to a layer that relates neighbours. "
+    "The dashed line is what pairs picked at random would give. Note the logarithmic axis."
+)
+
+
+@style.styled
+def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
+    """Layers: by default an early, a middle and the last one."""
+    chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
+    histograms = study.arrays["distance_histogram"]
+    bins = edges(histograms.shape[-1])
+    figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)
+    axes = figure.subplots()
+    for layer, colour in zip(chosen, style.layer_colours(chosen), strict=True):
+        histogram = histograms[choices.place_of(study, layer)].sum(0)
+        if not histogram.any():
+            axes.plot([], [], color=colour, label=f"layer {layer}: no high pairs")
+            continue
+        mean = study.layers.set_index("layer").mean_distance[layer]
+        label = f"layer {layer}: mean {mean:.1f}"
+        axes.stairs(histogram[1:] / histogram.sum(), bins, baseline=None, color=colour, linewidth=1.3, label=label)
+    chance, mean_chance = expected(study), distance_chance(study)
+    if chance is not None and mean_chance is not None:
+        axes.plot(bins[:-1] + 0.5, chance, label=f"chance: mean {mean_chance:.1f}", **style.CHANCE)
+    if chance is not None or any(histograms[choices.place_of(study, layer)].any() for layer in chosen):
+        axes.set_yscale("log")
+    axes.set_xlim(bins[0], bins[-1])
+    axes.set_xlabel("distance j − i in tokens")
+    axes.set_ylabel("share of high pairs")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="best")
+    return figure

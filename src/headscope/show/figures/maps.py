@@ -1,0 +1,45 @@
+"""Couples of maps, one head beside the sum of its layer, as Figs. 2 and 4 have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from headscope.show.figures import style
+
+if TYPE_CHECKING:
+    from headscope.folder.study_folder import Study
+
+ROW = 1.52
+"""Inches of a row of maps."""
+
+
+def new_couples(study: Study, layers: int, below: float = 0) -> Figure:
+    """A figure for the couples of so many layers, two a row; `below`: inches kept free under them."""
+    rows = -(-layers // 2)
+    single = layers == 1 and not below
+    height = rows * ROW + below + style.FOOT
+    return style.new_figure(study, height, style.WIDTH / 2 if single else style.WIDTH, below=below, maps=True)
+
+
+def draw_couples(
+    figure: Figure, layers: Sequence[int], head: int, maps_of: Callable[[int], NDArray[Any]], label: str
+) -> None:
+    """maps_of(layer) gives (H, S, S)."""
+    couples = min(len(layers), 2)
+    grid = figure.subplots(-(-len(layers) // couples), 2 * couples, squeeze=False)
+    for axes in grid.flat[2 * len(layers) :]:
+        axes.set_axis_off()
+    for number, layer in enumerate(layers):
+        whole = maps_of(layer)
+        one, summed = grid.flat[2 * number : 2 * number + 2]
+        style.heat_map(one, whole[head], label)
+        style.title(one, f"Layer {layer}, head {head}", head)
+        style.heat_map(summed, whole.sum(0), label)
+        style.title(summed, f"Layer {layer}, sum of heads")
+        one.set_ylabel("query i")
+        for axes in (one, summed):
+            axes.set_xlabel("key j")

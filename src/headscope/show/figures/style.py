@@ -1,0 +1,289 @@
+"""What all figures share: sizes, fonts, colours, colour scales."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import matplotlib
+import matplotlib.style
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, ListedColormap, Normalize, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator
+from numpy.typing import NDArray
+
+from headscope.show.pages.wording import short
+
+if TYPE_CHECKING:
+    from headscope.folder.study_folder import Study
+
+WIDTH = 7.1
+"""Inches: two columns of a journal."""
+FOOT = 0.17
+"""Inches at the foot of every figure for the line that says what was measured."""
+DPI = 200
+TITLE, TEXT, SMALL, TINY = 7.5, 7.0, 6.0, 5.5
+GREY, PALE = "#666666", "#eeeeee"
+CHANCE: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (2, 1.2))}
+
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "headscope", ["white", *matplotlib.colormaps["magma_r"](np.linspace(0.03, 1, 32))]
+)
+"""White for 0: most of most maps is near 0, and paper is white."""
+DIVERGING = "RdBu_r"
+
+HEAD_COLOURS = (
+    "#8769ff", "#780f00", "#96e1e1", "#004b87", "#f0d200", "#789669",
+    "#3c00a5", "#b4e187", "#3c8796", "#b47800", "#b4a5ff", "#691e3c",
+)  # fmt: skip
+"""As far apart as twelve colours can be for readers with any kind of colour vision; after that they begin again."""
+
+TOKEN_COLOURS = ("#f0a51e", "#87b4ff", "#c3ff78", "#d2b4a5", "#4bc3d2", "#f0f0b4", "#87c369", "#96fff0")
+"""Chosen likewise, and light enough for black text on them."""
+
+_FALLBACK_FONTS = (
+    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Hiragino Sans", "PingFang SC",
+    "Yu Gothic", "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
+    "Noto Sans Thai", "Noto Emoji", "Segoe UI Symbol", "Arial Unicode MS",
+)  # fmt: skip
+"""For the scripts that matplotlib's own font lacks; those that are installed are used."""
+
+_lock = threading.RLock()
+_Given = ParamSpec("_Given")
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """Our settings, whatever the user's are. Matplotlib's are global, so one thread at a time has them."""
+    with _lock, matplotlib.style.context(["default", _settings()]), warnings.catch_warnings():
+        # A font without a script draws boxes; a warning for each character would not help.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def styled(draw: Callable[_Given, Figure]) -> Callable[_Given, Figure]:
+    """Draw with our settings, and lay out once: saving the figure then depends on no setting."""
+
+    @wraps(draw)
+    def drawn(*given: _Given.args, **choices: _Given.kwargs) -> Figure:
+        with settings():
+            figure = draw(*given, **choices)
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+        return figure
+
+    return drawn
+
+
+def save(figure: Figure, path: Path, title: str) -> None:
+    """Write a figure in the format that the name of the file ends with; the same figure gives the same file."""
+    with settings():
+        # Figure.savefig would draw everything twice, for a layout that is already made.
+        if path.suffix == ".svg":
+            FigureCanvasSVG(figure).print_svg(path, metadata={"Title": title, "Date": None})  # type: ignore[no-untyped-call]
+        elif path.suffix == ".png":
+            before, figure.dpi = figure.dpi, DPI
+            FigureCanvasAgg(figure).print_png(path, metadata={"Title": title})  # type: ignore[no-untyped-call]
+            figure.dpi = before
+        else:
+            figure.savefig(path, dpi=DPI)
+
+
+def new_figure(study: Study, height: float, width: float = WIDTH, *, below: float = 0, maps: bool = False) -> Figure:
+    """An empty figure, with a line at its foot that says what was measured; sizes in inches.
+
+    below: kept free between the panels and the foot. maps: the panels are square, so the space between is taken out.
+    """
+    foot = (FOOT + below) / height
+    layout = ConstrainedLayoutEngine(
+        w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps
+    )
+    figure = Figure(figsize=(width, height), layout=layout)
+    options = study.manifest["options"]
+    figure.text(
+        1 - 0.05 / width,
+        0.05 / height,
+        f"{short(Path(study.model_name).name, 40)} · {study.windows:,} windows of {options['length']} tokens · "
+        f"threshold {options['threshold']:g}",
+        fontsize=TINY,
+        color=GREY,
+        ha="right",
+        parse_math=False,
+        in_layout=False,
+    )
+    return figure
+
+
+def head_colour(head: int) -> str:
+    return HEAD_COLOURS[head % len(HEAD_COLOURS)]
+
+
+def layer_colours(layers: Sequence[int]) -> list[Any]:
+    """Dark for the first of the layers shown, bright for the last."""
+    return list(matplotlib.colormaps["plasma"](np.linspace(0, 0.8, len(layers))))
+
+
+def paler(colour: Any, share: float = 0.3) -> tuple[float, ...]:
+    """A colour mixed with so much white."""
+    return tuple(share + (1 - share) * part for part in to_rgb(colour))
+
+
+def title(axes: Axes, text: str, head: int | None = None) -> None:
+    """A title at the left; that of one head begins with a square in the colour of the head."""
+    if head is None:
+        axes.set_title(text, loc="left")
+        return
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": TITLE}
+    axes.annotate("■", (0, 1), (0, 4), color=head_colour(head), **place)
+    axes.annotate(text, (0, 1), (1.1 * TITLE, 4), **place)
+
+
+def heat_map(
+    axes: Axes,
+    matrix: NDArray[Any],
+    label: str = "",
+    *,
+    diverging: bool = False,
+    power: float | None = None,
+    top: float | None = None,
+) -> AxesImage:
+    """A square map of tokens, row i and column j, with its colour bar; diverging: red above 0, blue below.
+
+    power: colours go by value ** power; by default by the square root where most values are small beside the largest.
+    top: the end of the scale; by default the largest value, or, where a few stand far above all others, the end of
+    the others. The bar then has an arrow.
+    """
+    values = np.abs(matrix[np.isfinite(matrix)])
+    most = float(values.max(initial=0)) or 1.0
+    common, middle = np.quantile(values, [0.98, 0.5]) if values.size else (0.0, 0.0)
+    if top is None:
+        top = float(common) if 0 < 3 * common < most else most
+    if power is None:
+        power = 0.5 if middle < 0.2 * top else 1.0
+    low = max(float(np.nanmin(matrix, initial=0)), -top) if diverging else 0.0
+    norm, colours = scale(power, low, top)
+    sharp = "nearest" if len(matrix) <= 200 else "auto"
+    image = axes.imshow(matrix, cmap=colours if diverging else SEQUENTIAL, norm=norm, interpolation=sharp)
+    axes.set_facecolor(PALE)
+    token_ticks(axes, len(matrix))
+    beside = axes.inset_axes((1.03, 0, 0.05, 1))
+    colour_bar(image, beside, f"{label}, √ scale" if label and power < 1 else label, beyond=top < most)
+    return image
+
+
+def colour_bar(image: AxesImage, bar_axes: Axes, label: str = "", *, beyond: bool = False, lying: bool = False) -> None:
+    """A colour bar with a few round numbers. beyond: there are values past its end."""
+    orientation = "horizontal" if lying else "vertical"
+    ends = "max" if beyond else "neither"
+    bar = bar_axes.figure.colorbar(image, cax=bar_axes, orientation=orientation, extend=ends, extendfrac=0.04)
+    bar.locator = FixedLocator(_round_numbers(image.norm))
+    bar.formatter = FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
+    bar.minorticks_off()
+    bar.update_ticks()
+    bar_axes.tick_params(labelsize=TINY, length=1.5, pad=1.5)
+    if label and lying:
+        bar_axes.annotate(
+            label,
+            (1, 0.5),
+            (6, 0),
+            "axes fraction",
+            "offset points",
+            va="center",
+            fontsize=SMALL,
+            annotation_clip=False,
+        )
+    elif label:
+        bar.set_label(label, fontsize=SMALL, labelpad=2)
+
+
+def token_ticks(axes: Axes, length: int) -> None:
+    """At most five positions are labelled on each side."""
+    step = 1 << max(length // 5, 1).bit_length() - (length < 10)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MultipleLocator(step))
+    axes.set_xlim(-0.5, length - 0.5)
+    axes.set_ylim(length - 0.5, -0.5)
+
+
+def nothing(axes: Axes, text: str = "no high pairs") -> None:
+    """Say that there is nothing to draw."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=GREY, style="italic")
+
+
+def scale(power: float, low: float, high: float) -> tuple[Normalize, Colormap]:
+    """How values from low <= 0 to high go to colours: by sign(x) |x| ** power, white for 0, red above, blue below.
+
+    The blue part is as long as there are values for it: nothing where low is 0.
+    """
+    end = max(high, -low)
+
+    def forward(value: Any) -> Any:
+        return np.sign(value) * np.abs(np.asarray(value) / end) ** power
+
+    def backward(value: Any) -> Any:
+        return end * np.sign(value) * np.abs(value) ** (1 / power)
+
+    first, last = forward(low), forward(high)
+    norm = FuncNorm((forward, backward), low, high)
+    colours = matplotlib.colormaps[DIVERGING](0.5 + 0.5 * np.linspace(first, last, 256))
+    return norm, ListedColormap(colours, "headscope signed")
+
+
+def _round_numbers(norm: Any) -> list[float]:
+    """0 and numbers such as 0.02 or 5 that stand well apart on the scale, the largest first."""
+    if np.isclose(norm.inverse(0.5), (norm.vmin + norm.vmax) / 2):
+        ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(norm.vmin, norm.vmax)
+        return [float(tick) for tick in ticks if norm.vmin <= tick <= norm.vmax]
+    steps = [float(f"{digit}e{power}") for power in range(-9, 10) for digit in (1, 2, 5)]
+    chosen = [0.0]
+    for value in reversed([step for step in steps if step <= norm.vmax]):
+        if all(abs(norm(value) - norm(other)) > 0.12 for other in chosen):
+            chosen.append(value)
+    return sorted(chosen + [-value for value in chosen if norm.vmin <= -value < 0 and norm(0) - norm(-value) > 0.12])
+
+
+def _settings() -> dict[str, Any]:
+    installed = set(font_manager.get_font_names())
+    fallback = [name for name in _FALLBACK_FONTS if name in installed]
+    return {
+        "font.family": ["DejaVu Sans", *fallback],
+        "font.size": TEXT,
+        "axes.titlesize": TITLE,
+        "axes.titlepad": 4,
+        "axes.labelsize": TEXT,
+        "axes.labelpad": 2,
+        "axes.linewidth": 0.4,
+        "axes.edgecolor": GREY,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "xtick.color": GREY,
+        "ytick.color": GREY,
+        "xtick.labelcolor": "black",
+        "ytick.labelcolor": "black",
+        "xtick.major.size": 2,
+        "ytick.major.size": 2,
+        "xtick.minor.size": 1.2,
+        "ytick.minor.size": 1.2,
+        "xtick.major.width": 0.4,
+        "ytick.major.width": 0.4,
+        "xtick.minor.width": 0.3,
+        "ytick.minor.width": 0.3,
+        "xtick.major.pad": 2,
+        "ytick.major.pad": 2,
+        "legend.fontsize": SMALL,
+        "legend.frameon": False,
+        "lines.linewidth": 1.0,
+        "svg.hashsalt": "headscope",
+    }

@@ -1,0 +1,21 @@
+"""A study on one page: what was run, findings, claims, figures, tables, definitions. No network, no other file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from headscope.files import write_atomically
+from headscope.folder.study_folder import Study
+from headscope.show.report.content import page, summary
+
+__all__ = ["page", "summary", "write_report"]
+
+NAME = "report.html"
+
+
+def write_report(study: Study, path: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
+    """Write the page, by default into the study folder. Figures that are already drawn there are used as they are."""
+    target = Path(path) if path is not None else study.folder / NAME
+    write_atomically(target, page(study, progress=progress).encode())
+    return target

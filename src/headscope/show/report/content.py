@@ -1,0 +1,175 @@
+"""What the page says: gathered from the study, then put into the template."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from headscope.errors import HeadscopeError
+from headscope.folder.study_folder import Study
+from headscope.insight.claims import claims, heading, is_paper_model
+from headscope.insight.findings import Finding, findings
+from headscope.measure.glossary import COLUMNS
+from headscope.show.report.pictures import pictures
+from headscope.show.report.tables import columns_of
+from headscope.wording import model_label, percent
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = resources.files("headscope.show.report") / "templates"
+
+PAPER_BIBTEX = """@article{halevi2026selfattention,
+  title   = {Self-attention vector output similarities reveal how machines pay attention},
+  author  = {Halevi and Tzach and Gross and Rosner and Kanter},
+  journal = {Physica A},
+  volume  = {686},
+  pages   = {131363},
+  year    = {2026},
+  note    = {arXiv:2512.21956}
+}"""
+
+OPTION_LABELS = {
+    "length": "Tokens in a window",
+    "threshold": "A pair is high above",
+    "line_threshold": "A line is above",
+    "windows": "Windows of a text",
+    "short": "Shorter windows",
+    "special": "Special tokens in pairs",
+    "max_windows": "Most windows",
+    "layers": "Layers",
+    "stack": "Stack",
+    "batch_size": "Batch",
+    "seed": "Seed",
+}
+
+
+def page(study: Study, *, progress: bool = False) -> str:
+    """The whole page."""
+    drawn, missing = pictures(study, progress)
+    script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
+    return environment().get_template("page.html").render(
+        **_common(study),
+        claims=claims(study),
+        claims_heading=heading(study),
+        pictures=drawn,
+        drawn={picture.number for picture in drawn},
+        missing=missing,
+        example=_example(study),
+        heads=columns_of(study.heads),
+        terms=COLUMNS,
+        cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
+        style=style,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+    )  # fmt: skip
+
+
+def summary(study: Study) -> str:
+    """For notebooks: what was run, findings, the layers. Static, escaped, styled by itself alone."""
+    return environment().get_template("summary.html").render(**_common(study))
+
+
+def environment() -> Environment:
+    """Everything that comes from outside is escaped; a name that is missing is an error, not a blank."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("headscope.show.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["amount"] = amount
+    made.filters["unbroken"] = lambda sentence: sentence.replace(" %", "\u00a0%")
+    return made
+
+
+def amount(value: float, finding: Finding) -> str:
+    """A finding's number or its chance, in its unit."""
+    if finding.unit == "share":
+        return percent(value)
+    return f"{value:+.2f}" if finding.unit == "difference" and value else f"{value:.1f}"
+
+
+def software_bibtex(study: Study) -> str:
+    version = study.manifest["headscope"]
+    return (
+        "@software{headscope,\n"
+        "  title   = {headscope: what every attention head of a transformer puts out},\n"
+        "  author  = {{The headscope developers}},\n"
+        f"  version = {{{version}}},\n"
+        f"  year    = {{{study.manifest['finished'][:4]}}}\n"
+        "}"
+    )
+
+
+def _common(study: Study) -> dict[str, Any]:
+    return {
+        "study": study,
+        "name": model_label(study.model_name),
+        "facts": facts(study),
+        "findings": findings(study),
+        "layers": columns_of(study.layers),
+        "paper_model": is_paper_model(study),
+    }
+
+
+def facts(study: Study) -> dict[str, dict[str, str]]:
+    """What was run: title of a block -> label -> value."""
+    manifest = study.manifest
+    model, texts, counts, run = (manifest[name] for name in ("model", "texts", "counts", "run"))
+    part = manifest["part"]
+    left_out = {
+        "Shorter windows left out": counts["short_windows_left_out"],
+        "Later windows left out": counts["later_windows_left_out"],
+        "Texts without a window": counts["texts_without_window"],
+        "Unusable records left out": counts["unreadable_records_left_out"],
+    }
+    return {
+        "Model": {
+            "Name": model["name"],
+            "Architecture": f"{model['architecture']} ({model['family']})",
+            "Shape": f"{model['layers']} layers × {model['heads']} heads × {model['head_width']} wide",
+            "Precision": model["dtype"],
+            "Weights, SHA-256": model["weights_sha256"],
+        },
+        "Texts": {
+            "Source": texts["name"],
+            "Texts": f"{counts['texts']:,}",
+            "Windows": f"{counts['windows']:,}",
+            **({"Only part": f"{part['number']} of {part['of']}"} if part is not None else {}),
+            **{label: f"{count:,}" for label, count in left_out.items() if count},
+            "Texts, SHA-256": texts["sha256"],
+            "Windows, SHA-256": texts["windows_sha256"],
+        },
+        "Options": {
+            OPTION_LABELS.get(name, name): _option(name, value)
+            for name, value in manifest["options"].items()
+            if value is not None
+        },
+        "Run": {
+            "Finished": manifest["finished"].replace("T", " ").replace("+00:00", " UTC"),
+            "Time": f"{manifest['seconds']:,.0f} s on {run['device']}",
+            "headscope": manifest["headscope"],
+            **{name: str(version) for name, version in manifest["versions"].items()},
+        },
+    }
+
+
+def _option(name: str, value: Any) -> str:
+    if name == "layers":
+        return ", ".join(map(str, value))
+    return {"keep": "take part", "drop": "left out"}[value] if name == "special" else str(value)
+
+
+def _example(study: Study) -> dict[str, Any] | None:
+    """The text that figures of one text show."""
+    try:
+        view = study.example
+    except HeadscopeError:
+        return None
+    return {"origin": view.origin, "text": view.text, "continues": view.continues}
