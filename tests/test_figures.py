@@ -15,9 +15,10 @@ from numpy.testing import assert_allclose
 
 import headscope
 from headscope import HeadscopeError, Study
+from headscope.insight import choices
 from headscope.model.loading import Model
 from headscope.show import figures
-from headscope.show.figures import atlas, choices, fig05, rows, style, tokens
+from headscope.show.figures import atlas, fig05, rows, style, tokens
 
 SILENT = (1, 2)
 """Layer and head that put out nothing: no high pairs."""

@@ -144,8 +144,8 @@ def study_images(
 ) -> ImageStudy:
     """Measure every head of a vision model over images.
 
-    images: paths of files or folders, or arrays (see `headscope.corpus.images.read_images`). The model's own image processor
-    scales and crops them. Nothing is written until `save` is called.
+    images: paths of files or folders, or arrays (see `corpus.images.read_images`). The model's own image processor scales
+    and crops them. Nothing is written until `save` is called.
 
     >>> import headscope
     >>> study = headscope.study_images("google/vit-base-patch16-224", "photos/")  # doctest: +SKIP

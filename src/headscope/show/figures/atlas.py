@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
-from headscope.show.figures import choices, style
+from headscope.insight import choices
+from headscope.show.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.show.figures import choices, style
+from headscope.insight import choices
+from headscope.show.figures import style
 from headscope.show.figures.fig02 import mean_attention
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
 
-from headscope.show.figures import choices, maps, style, tokens
+from headscope.insight import choices
+from headscope.show.figures import maps, style, tokens
 from headscope.show.pages.wording import short
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.insight import choices
 from headscope.insight.chance import distance_chance
-from headscope.show.figures import choices, style
+from headscope.show.figures import style
 from headscope.show.figures.rows import Rows, layer_panels, legend
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headscope.show.figures import choices, style
+from headscope.insight import choices
+from headscope.show.figures import style
 from headscope.show.figures.rows import layer_panels, legend, share_rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
 
-from headscope.show.figures import choices, style, tokens
+from headscope.insight import choices
+from headscope.show.figures import style, tokens
 from headscope.show.pages.wording import segments, short
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from headscope.show.figures import choices, style
+from headscope.insight import choices
+from headscope.show.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

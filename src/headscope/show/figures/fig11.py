@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from headscope.show.figures import choices, style
+from headscope.insight import choices
+from headscope.show.figures import style
 from headscope.show.figures.rows import Rows, draw_rows, figure_height, legend, share_rows
 
 if TYPE_CHECKING:

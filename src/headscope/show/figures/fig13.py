@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headscope.insight import choices
 from headscope.insight.chance import distance_chance
-from headscope.show.figures import choices, style
+from headscope.show.figures import style
 from headscope.show.figures.fig07 import edges, expected
 
 if TYPE_CHECKING:

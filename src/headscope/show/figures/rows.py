@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from headscope.show.figures import choices, style
+from headscope.insight import choices
+from headscope.show.figures import style
 
 if TYPE_CHECKING:
     from headscope.folder.study_folder import Study
