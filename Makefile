@@ -21,10 +21,10 @@ test: $(STAMP)
 	$(BIN)/pytest
 
 faults: $(STAMP)
-	HEADSCOPE_KILLS=25 HEADSCOPE_STRIDE=1 $(BIN)/pytest tests/test_faults.py tests/test_engines.py tests/test_checkpoints.py
+	HEADSCOPE_KILLS=25 HEADSCOPE_STRIDE=1 $(BIN)/pytest tests/run
 
 fuzz: $(STAMP)
-	HEADSCOPE_EXAMPLES=500 $(BIN)/pytest tests/test_fuzz.py
+	HEADSCOPE_EXAMPLES=500 $(BIN)/pytest tests/jobs/test_fuzz.py
 
 bench: $(STAMP) $(VENV)/.bench
 	cd benchmarks && ../$(BIN)/python bench.py

@@ -144,7 +144,7 @@ def study_images(
 ) -> ImageStudy:
     """Measure every head of a vision model over images.
 
-    images: paths of files or folders, or arrays (see `corpus.images.read_images`). The model's own image processor scales
+    images: paths of files or folders, or arrays (see `corpus.images.read_images`). The model's image processor scales
     and crops them. Nothing is written until `save` is called.
 
     >>> import headscope

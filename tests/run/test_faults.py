@@ -59,7 +59,7 @@ def checkpoints(out: Path, kind: str = "*") -> list[Path]:
 
 
 def test_studies_killed_at_any_moment_go_on_to_the_same_bytes(tiny_folder: Path, tmp_path: Path) -> None:
-    script = Path(__file__).with_name("killing.py")
+    script = Path(__file__).parents[1] / "killing.py"
     arguments = [sys.executable, script, tiny_folder, tmp_path, KILLS, "5", STRIDE]
     process = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
