@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import deepcopy
 from typing import Any
 
@@ -18,10 +19,9 @@ import torch
 
 from headscope.corpus.windows import KINDS, Batch
 from headscope.measure import observation
-from headscope.measure.accumulate import Tally
+from headscope.measure.accumulate import AllMeasures
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.run.threads import Turns
 
 Contender = Callable[[Batch, int], Any]
 
@@ -66,12 +66,11 @@ def matrix_product(model: Model, options: Options) -> Contender:
 
 def _measured_by(capture: Any, options: Options) -> Contender:
     def run(windows: Batch, size: int) -> dict[str, Any]:
-        tally = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
-        tally._observe = observation.observe
-        turns = Turns()
-        for number, begin in enumerate(range(0, len(windows), size)):
-            tally._take(capture, turns, number, windows[begin : begin + size], None)
-        return tally.arrays()
+        shard = AllMeasures(options, tuple(range(capture.layers)), capture.heads).begin(torch.device("cpu"))
+        shard._observe = observation.observe
+        for begin in range(0, len(windows), size):
+            shard.take(capture, windows[begin : begin + size], lambda place: nullcontext())
+        return shard.arrays()
 
     return run
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,16 @@ import torch
 
 import headscope
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
-from headscope.folder import study_folder as results
-from headscope.measure.accumulate import Tally
+from headscope.folder.writing import write
+from headscope.measure.accumulate import AllMeasures, ShardOfMeasures
+from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.measures import MEASURES
-from headscope.measure.observation import Seen, Sums, Tokens, observer
+from headscope.measure.observation import Seen, Sums, Tokens
+from headscope.measure.observer import observer
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.run.sums import Sum
-from headscope.run.threads import Lanes
+from headscope.run.sums import ExactSum
 
 
 class Clock:
@@ -47,8 +51,8 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     cut = Counts()
     clock.time("tokenise", lambda: sum(1 for _ in cut_all(needed, Cutter(model.tokenizer, options), cut, None)))
     capture = Capture(model.network)
-    measured = Tally(capture.heads, tuple(range(capture.layers)), options, torch.device("cpu"))
-    measured.add(Lanes(capture, torch.device("cpu"), 1), [(windows[:8], None)], lambda count: None)
+    shard = AllMeasures(options, tuple(range(capture.layers)), capture.heads).begin(torch.device("cpu"))
+    shard.take(capture, windows[:8], lambda place: nullcontext())
     torch.set_num_threads(1)
     size = options.windows_at_once
     batches = [
@@ -57,7 +61,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     ]
     attention_pass = _attention_pass()
     # What is compiled now is not timed below.
-    _observed(capture, batches[0], options, measured, attention_pass, Clock())
+    _observed(capture, batches[0], options, shard, attention_pass, Clock())
     for tokens in batches:
         with torch.inference_mode():
             clock.time(
@@ -68,15 +72,15 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
             "forward, captured, last layer's tail skipped",
             lambda tokens=tokens: capture.run_by_heads(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
         )
-        _observed(capture, tokens, options, measured, attention_pass, clock)
+        _observed(capture, tokens, options, shard, attention_pass, clock)
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
-        manifest = {**small.manifest, "example": None}
-        total = Sum(measured.arrays())
-        total.unpack(keep_rest=False)
+        manifest = replace(small.manifest, example=None)
+        total = ExactSum(shard.arrays())
+        total.unpack(SYMMETRIC, keep_rest=False)
         (Path(folder) / "large").mkdir()
-        clock.time("write", lambda: results.write(Path(folder) / "large", manifest, total))
+        clock.time("write", lambda: write(Path(folder) / "large", manifest, total))
     per_window = {"read": cut.windows, "tokenise": cut.windows, "write": 1000}
     names = {"write": "write, spread over 1,000 windows"}
     return {
@@ -86,14 +90,19 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
 
 
 def _observed(
-    capture: Capture, tokens: Tokens, options: Options, tally: Tally, attention_pass: Callable[..., None], clock: Clock
+    capture: Capture,
+    tokens: Tokens,
+    options: Options,
+    shard: ShardOfMeasures,
+    attention_pass: Callable[..., None],
+    clock: Clock,
 ) -> None:
     """The fused kernel on its own, its part that looks at A and the product Z Zᵀ on their own, and each measure's
     update."""
     layers = tuple(range(capture.layers))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
     observe = observer(torch.device("cpu"))
-    sums = [Sums(*(tally.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
+    sums = [Sums(*(shard.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
 
     def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None:
         seen_here, sums_here = seen.layer(layer), sums[layer]
@@ -118,8 +127,8 @@ def _observed(
 
     capture.run_by_heads(tokens.ids, tokens.real.long(), receive, layers[-1])
     for measure in MEASURES:
-        name = measure.__name__.rsplit(".", 1)[-1]  # type: ignore[attr-defined]
-        clock.time(f"measure: {name}", lambda measure=measure: measure.update(tally.states, tokens, seen))
+        if measure.update is not None:
+            clock.time(f"measures: {next(iter(measure.states))}", partial(measure.update, shard.states, tokens, seen))
 
 
 def _attention_pass() -> Callable[..., None]:

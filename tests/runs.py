@@ -12,11 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import headscope
 from headscope.files import Arrays
-from headscope.folder.study_folder import Study
+from headscope.measure.accumulate import AllMeasures
+from headscope.measure.catalogue import SYMMETRIC
+from headscope.model.capture import Capture
 from headscope.model.loading import Model
-from headscope.run.sums import Sum
+from headscope.options import Options
+from headscope.run.shards import Shard, ShardRunner
+from headscope.run.sums import ExactSum
+from headscope.show.objects import Study
 
 WINDOWS_PER_SHARD = 16
 RESULTS = ("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet", "example.safetensors")
@@ -79,8 +86,30 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
+def measures(model: Model, options: Options) -> AllMeasures:
+    """What a study of a model runs."""
+    capture = Capture(model.network, options.stack)
+    return AllMeasures(options, capture.chosen_layers(options.layers), capture.heads)
+
+
 def whole(shard: Arrays) -> Arrays:
     """What a study of this shard alone keeps."""
-    total = Sum(shard)
-    total.unpack(keep_rest=False)
+    total = ExactSum(shard)
+    total.unpack(SYMMETRIC, keep_rest=False)
     return total.whole
+
+
+def during(monkeypatch: pytest.MonkeyPatch, shard: int, action: Callable[[], None]) -> None:
+    """Do something just before a shard is measured."""
+    run = ShardRunner.run
+
+    def running(runner: ShardRunner, given: Shard, tick: Any) -> Any:
+        if given.index == shard:
+            action()
+        return run(runner, given, tick)
+
+    monkeypatch.setattr(ShardRunner, "run", running)
+
+
+def stop() -> None:
+    raise KeyboardInterrupt

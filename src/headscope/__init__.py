@@ -19,38 +19,37 @@ from headscope.garbage import without_collecting
 if TYPE_CHECKING:
     from headscope.corpus.texts import read_texts, sample_texts
     from headscope.errors import HeadscopeError
-    from headscope.folder.merging import merge
-    from headscope.folder.study_folder import Study, read
     from headscope.folder.verifying import Check, verify
-    from headscope.insight.comparing import Comparison, compare
+    from headscope.jobs.inspecting import inspect
+    from headscope.jobs.merging import merge
+    from headscope.jobs.studying import study, study_images
+    from headscope.measure.catalogue import columns
     from headscope.model.loading import Model, load
     from headscope.model.proof import Diagnosis, doctor
-    from headscope.one_text.looking import inspect
-    from headscope.one_text.view import View
     from headscope.options import Options
-    from headscope.run.runner import study
-    from headscope.vision import ImageStudy, study_images
+    from headscope.show.comparison import Comparison, compare
+    from headscope.show.objects import Study, View, read
 
 _HOME = {
     "Check": "headscope.folder.verifying",
-    "Comparison": "headscope.insight.comparing",
+    "Comparison": "headscope.show.comparison",
     "Diagnosis": "headscope.model.proof",
     "HeadscopeError": "headscope.errors",
-    "ImageStudy": "headscope.vision",
     "Model": "headscope.model.loading",
     "Options": "headscope.options",
-    "Study": "headscope.folder.study_folder",
-    "View": "headscope.one_text.view",
-    "compare": "headscope.insight.comparing",
+    "Study": "headscope.show.objects",
+    "View": "headscope.show.objects",
+    "columns": "headscope.measure.catalogue",
+    "compare": "headscope.show.comparison",
     "doctor": "headscope.model.proof",
-    "inspect": "headscope.one_text.looking",
+    "inspect": "headscope.jobs.inspecting",
     "load": "headscope.model.loading",
-    "merge": "headscope.folder.merging",
-    "read": "headscope.folder.study_folder",
+    "merge": "headscope.jobs.merging",
+    "read": "headscope.show.objects",
     "read_texts": "headscope.corpus.texts",
     "sample_texts": "headscope.corpus.texts",
-    "study": "headscope.run.runner",
-    "study_images": "headscope.vision",
+    "study": "headscope.jobs.studying",
+    "study_images": "headscope.jobs.studying",
     "verify": "headscope.folder.verifying",
 }
 
@@ -59,11 +58,11 @@ __all__ = [
     "Comparison",
     "Diagnosis",
     "HeadscopeError",
-    "ImageStudy",
     "Model",
     "Options",
     "Study",
     "View",
+    "columns",
     "compare",
     "doctor",
     "inspect",

@@ -23,9 +23,9 @@ Arrays = dict[str, NDArray[Any]]
 Piece = bytes | memoryview
 Pieces = Iterable[Piece]
 
-KINDS = {"F64": "float64", "I64": "int64", "F32": "float32", "I16": "int16"}
+DTYPES = {"F64": "float64", "I64": "int64", "F32": "float32", "I16": "int16"}
 """The types of arrays in a study, its shards and its example, by their names in a safetensors file."""
-_CODES = {name: code for code, name in KINDS.items()}
+_CODES = {name: code for code, name in DTYPES.items()}
 
 
 _LARGE = 2**20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -65,3 +66,61 @@ def against_chance(value: float, chance: float) -> Literal["above", "near", "bel
     if value > 1.1 * chance:
         return "above"
     return "below" if value < 0.9 * chance else "near"
+
+
+def listed(names: Sequence[str]) -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    told: list[list[int]] = []
+    for number in numbers:
+        if told and told[-1][-1] == number - 1:
+            told[-1].append(number)
+        else:
+            told.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in told)
+
+
+def shortened(reason: str, most: int = 300) -> str:
+    return reason if len(reason) <= most else reason[: most - 1] + "…"
+
+
+LONGEST_LABEL = 24
+LONGEST_PIECE = 200
+_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
+
+
+def short(label: str, most: int = LONGEST_LABEL) -> str:
+    """The beginning of a label, on one line.
+
+    >>> short("constabulary", 8)
+    'constab…'
+    """
+    clean = visible(label).replace("\n", "·").replace("\t", "·")
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def abridged(characters: str) -> str:
+    """A piece of the text where there is no room to scroll: the middle of a very long one is left out."""
+    half = LONGEST_PIECE // 2
+    return characters if len(characters) <= LONGEST_PIECE else f"{characters[:half]} … {characters[-half:]}"
+
+
+def visible(text: str) -> str:
+    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
+    return "".join("·" if _steers(character) else character for character in text)
+
+
+def _steers(character: str) -> bool:
+    if unicodedata.category(character) == "Cc":
+        return character not in "\n\t"
+    return any(ord(character) in controls for controls in _BIDI_CONTROLS)

@@ -258,7 +258,7 @@ def test_the_stacks_of_an_encoder_decoder_are_studies_of_their_own(tmp_path):
         stack: headscope.study(model, SAMPLE[:2], out=tmp_path / str(stack), stack=stack, **options)
         for stack in (None, "encoder", "decoder", "cross")
     }
-    assert [study.manifest["model"]["stack"] for study in studies.values()] == [
+    assert [study.manifest.model.stack for study in studies.values()] == [
         "encoder",
         "encoder",
         "decoder",

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
-from headscope.folder.study_folder import Study
 from headscope.model.loading import Model
+from headscope.show.objects import Study
 
 pytestmark = pytest.mark.usefixtures("small_shards", "unsynced")
 
@@ -46,7 +46,7 @@ def test_merged_parts_are_the_whole_byte_for_byte(whole: Study, parts: list[Path
     assert digests(merged.folder) == digests(whole.folder)
     for field in ("texts", "counts", "options", "layers", "model", "example", "part"):
         assert merged.manifest[field] == whole.manifest[field]
-    assert merged.manifest["run"]["engine"] == "merge"
+    assert merged.manifest.run.engine == "merge"
     assert sorted(path.name for path in merged.folder.iterdir()) == sorted(p.name for p in whole.folder.iterdir())
 
 
@@ -54,7 +54,7 @@ def test_parts_hold_every_window_once(whole: Study, parts: list[Path]) -> None:
     studies = [headscope.read(part) for part in parts]
     assert [study.windows for study in studies] == [64, 58, 48]
     assert sum(study.windows for study in studies) == whole.windows == 170
-    assert {study.manifest["counts"]["texts"] for study in studies} == {whole.manifest["counts"]["texts"]}
+    assert {study.manifest.counts.texts for study in studies} == {whole.manifest.counts.texts}
 
 
 def test_more_parts_than_shards_leave_some_empty_and_still_make_the_whole(tiny: Model, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_more_parts_than_shards_leave_some_empty_and_still_make_the_whole(tiny: 
 
 
 def test_a_part_goes_on_where_it_stopped(tiny: Model, parts: list[Path], tmp_path: Path, monkeypatch) -> None:
-    from test_faults import during, stop
+    from runs import during, stop
 
     with monkeypatch.context() as patch:
         during(patch, 2, stop)
@@ -87,9 +87,9 @@ def test_studies_of_different_texts_add_up(tiny: Model, tmp_path: Path, sample: 
     for name, array in merged.arrays.items():
         np.testing.assert_array_equal(array, expected[name])
     assert merged.windows == one.windows + two.windows
-    assert merged.manifest["counts"]["texts"] == one.manifest["counts"]["texts"] + two.manifest["counts"]["texts"]
-    assert merged.manifest["options"]["max_windows"] is None
-    assert merged.manifest["run"]["batch_size"] is None
+    assert merged.manifest.counts.texts == one.manifest.counts.texts + two.manifest.counts.texts
+    assert merged.manifest.options.max_windows is None
+    assert merged.manifest.run.batch_size is None
     assert all(check.problem is None for check in headscope.verify(merged.folder))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
 from headscope.files import file_checksum
+from headscope.folder.manifest import FORMAT, manifest_checksum
 from headscope.model.loading import Model
 
 
@@ -42,7 +43,8 @@ def sign(folder: Path, **fields: Any) -> None:
     path = folder / "study.json"
     manifest = json.loads(path.read_text())
     manifest["files"] = {name: file_checksum(folder / name) for name in manifest["files"]}
-    path.write_text(json.dumps(manifest | fields))
+    changed = manifest | fields
+    path.write_text(json.dumps(changed | {"checksum": manifest_checksum(changed)}))
 
 
 def spoil(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None:
@@ -54,7 +56,7 @@ def spoil(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None
 
 def test_a_sound_study_has_nothing_wrong(sound: Path) -> None:
     assert wrong(sound) == {}
-    assert len(headscope.verify(sound)) == 8
+    assert len(headscope.verify(sound)) == 9
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,19 @@ def test_every_altered_or_missing_file_is_noticed(study: Path, name: str) -> Non
         (lambda a: a["high_count"].__isub__(99), "sums and counts", "high_count counts below zero"),
         (lambda a: a["attention_sum"].__setitem__((0, 0, 0, 0), np.nan), "sums and counts", "NaN or infinity"),
         (lambda a: a["attention_sum"].__imul__(2), "sums and counts", "other attention than attention_sum"),
+        (lambda a: a["attention_sum_without_lines"].__imul__(3), "sums and counts", "that attention_sum does not"),
+        (lambda a: a["attention_sum_without_lines"].__isub__(1), "sums and counts", "that attention_sum does not"),
+        (lambda a: a.update(attention_sum_without_lines=a["attention_sum"]), "sums and counts", "without a line"),
+        (lambda a: a["token_kind_count"].__iadd__(1), "sums and counts", "token_kind_count does not add up"),
+        (lambda a: a["line_kind_count"].__imul__(1000), "sums and counts", "more lines of a kind than there are"),
+        (lambda a: a["tokens"].__imul__(99), "sums and counts", "more tokens than the windows hold"),
+        (lambda a: a["similarity_sum"].__imul__(1000), "totals of the histograms", "more than 1 for each window"),
         (lambda a: a["repeat_histogram"].__iadd__(1), "totals of the histograms", "does not add up to repeat_windows"),
         (lambda a: a["distance_histogram"].__iadd__(1), "totals of the histograms", "does not follow from high_count"),
         (lambda a: a["unique_focal_histogram"].__iadd__(1), "totals of the histograms", "add up to the windows"),
         (lambda a: a["similarity_histogram"].__iadd__(10**9), "totals of the histograms", "more pairs than there are"),
         (lambda a: a["repeat_share_sum"].__imul__(0.5), "heads follows from the arrays", "repeat_probability in heads"),
-        (lambda a: a.pop("tokens"), "shapes and types of the arrays", "the array tokens is missing"),
+        (lambda a: a.pop("tokens"), "shapes and types of the arrays", "other arrays than study.json lists ('tokens')"),
         (
             lambda a: a.update(windows=a["windows"].astype(np.float64)),
             "shapes and types of the arrays",
@@ -146,7 +155,7 @@ def test_a_csv_that_differs_is_noticed(study: Path) -> None:
 def test_the_command_has_an_exit_code_for_right_wrong_and_not_a_study(sound: Path, study: Path, tmp_path: Path) -> None:
     right = CliRunner().invoke(app, ["verify", str(sound)])
     assert right.exit_code == 0
-    assert right.output.count("right") == 8
+    assert right.output.count("right") == 9
     (study / "heads.csv").write_text("layer\n")
     bad = CliRunner().invoke(app, ["verify", str(study)])
     assert bad.exit_code == 1
@@ -155,10 +164,54 @@ def test_the_command_has_an_exit_code_for_right_wrong_and_not_a_study(sound: Pat
         assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 2
 
 
-def test_a_study_of_a_newer_version_or_of_images_says_so(study: Path) -> None:
-    sign(study, format=2)
+def test_a_study_of_a_newer_version_says_so(study: Path) -> None:
+    sign(study, format=FORMAT + 1)
     with pytest.raises(HeadscopeError, match="written by a newer headscope"):
         headscope.verify(study)
-    (study / "study.json").write_text(json.dumps({"images": 3}))
-    with pytest.raises(HeadscopeError, match="holds a study of images"):
-        headscope.verify(study)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every single value of a manifest."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if inside is None:
+        yield path
+        return
+    for key, inner in inside:
+        yield from leaves(inner, (*path, key))
+
+
+def test_every_single_edit_of_study_json_is_noticed(study: Path) -> None:
+    path = study / "study.json"
+    said = path.read_text()
+    edits = list(leaves(json.loads(said)))
+    assert len(edits) > 80
+    for way in edits:
+        changed = json.loads(said)
+        place = changed
+        for key in way[:-1]:
+            place = place[key]
+        value = place[way[-1]]
+        place[way[-1]] = not value if isinstance(value, bool) else value + 1 if isinstance(value, (int, float)) else "x"
+        path.write_text(json.dumps(changed))
+        try:
+            assert wrong(study), way
+        except HeadscopeError:
+            continue  # so wrong that it is not read at all
+
+
+def test_an_example_that_does_not_fit_the_study_is_noticed(study: Path) -> None:
+    example = json.loads((study / "example.json").read_text())
+    for field, value in (("layers", [0]), ("end", [10**6] * len(example["end"])), ("threshold", 0.9)):
+        (study / "example.json").write_text(json.dumps(example | {field: value}))
+        sign(study)
+        assert "the example text" in wrong(study), field
+
+
+def test_what_a_stopped_run_left_behind_is_told_but_is_not_wrong(study: Path) -> None:
+    (study / "unfinished").mkdir()
+    checks = headscope.verify(study)
+    assert not [check for check in checks if check.problem]
+    assert "left over" in str(checks[-1].note)
+    told = CliRunner().invoke(app, ["verify", str(study)])
+    assert told.exit_code == 0
+    assert "left over" in told.output

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from huggingface_hub import try_to_load_from_cache
+from made_up import made_up_study
 from typer.testing import CliRunner
 
 import headscope
@@ -60,11 +61,10 @@ def paper_like(depth=12, heads=12, name=PAPER_MODEL, measured=None, length=S):
     kinds[..., SENTENCE_END], kinds[..., WORD] = 1, 9
     one_text = np.full((count, heads, length, length), 0.001)
     one_text[..., 20] = 0.4
-    return SimpleNamespace(
+    return made_up_study(
         layers=layers,
         heads=table,
         windows=500,
-        model_name=name,
         example=SimpleNamespace(attention=one_text),
         arrays={
             "attention_sum": attention,
@@ -74,11 +74,9 @@ def paper_like(depth=12, heads=12, name=PAPER_MODEL, measured=None, length=S):
             "windows": np.full((count, heads), 500),
             "tokens": np.full((count, heads), 500 * length),
         },
-        manifest={
-            "layers": numbers,
-            "model": {"name": name, "layers": depth, "heads": heads, "head_width": 64},
-            "options": {"length": length, "special": "keep"},
-        },
+        numbers=numbers,
+        model={"name": name, "layers": depth, "heads": heads, "head_width": 64},
+        length=length,
     )
 
 
@@ -112,7 +110,7 @@ def last(study, column, value):
     """The same study with another number in the last layer."""
     for table in (study.layers, study.heads):
         if column in table:
-            table.loc[table.layer == study.manifest["layers"][-1], column] = value
+            table.loc[table.layer == study.manifest.layers[-1], column] = value
     return study
 
 
@@ -165,13 +163,8 @@ def test_a_model_too_shallow_for_early_middle_and_last_says_so():
 
 
 def test_without_an_example_the_claim_about_one_text_can_not_be_said():
-    class Bare(SimpleNamespace):
-        @property
-        def example(self):
-            raise headscope.HeadscopeError("keeps no example")
-
-    whole = vars(paper_like())
-    study = Bare(**{name: value for name, value in whole.items() if name != "example"})
+    study = paper_like()
+    del study.example
     assert verdicts(study)["Diagonal, one text"] == "can't be said"
 
 

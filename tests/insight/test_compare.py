@@ -120,7 +120,7 @@ def test_the_page_needs_no_network_and_the_table_lies_beside_it(comparison, tmp_
 
 
 def test_names_can_not_smuggle_code_into_the_page(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr("headscope.show.pages.comparison._svg", lambda _: "<svg></svg>")
+    monkeypatch.setattr("headscope.show.pages.comparison_page._svg", lambda _: "<svg></svg>")
     comparison = compare([folders / "tiny", folders / "other"])
     comparison.studies = {
         "<script>alert(1)</script>": comparison.studies["tiny"],

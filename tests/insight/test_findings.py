@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
+from made_up import made_up_study
 
 import headscope
 from headscope.corpus.windows import KINDS
 from headscope.insight import findings as f
 from headscope.insight.chance import attention_chance, distance_chance, kind_chance
-from headscope.measure.glossary import COLUMNS
+from headscope.measure.catalogue import columns
 
 
-def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):
+def made_up(layers=None, heads=None, arrays=None, numbers=None, depth=None, **options):
     """What a finding reads of a study, made up: 100 whole windows of 128 tokens, a tenth of them sentence ends."""
     layers = pd.DataFrame(layers or {})
     kinds = np.zeros((1, 1, len(KINDS)), dtype=np.int64)
     kinds[..., KINDS.index("first")], kinds[..., KINDS.index("sentence_end")] = 100, 1280
     kinds[..., KINDS.index("special")], kinds[..., KINDS.index("word")] = 100, 12800 - 1480
     numbers = numbers or list(range(max(len(layers), 1)))
-    return SimpleNamespace(
+    return made_up_study(
         layers=layers,
         heads=pd.DataFrame(heads or {}),
         arrays={
@@ -31,11 +30,9 @@ def made_up(layers=None, heads=None, arrays=None, numbers=None, **options):
             "token_kind_count": kinds,
             **(arrays or {}),
         },
-        manifest={
-            "layers": numbers,
-            "options": {"length": 128, "threshold": 0.3, "special": "keep", **options},
-            "model": {"heads": 12, "layers": numbers[-1] + 1},
-        },
+        numbers=numbers,
+        model={"heads": 12, "layers": depth or numbers[-1] + 1},
+        **options,
     )
 
 
@@ -70,8 +67,7 @@ def test_layers_go_by_their_own_numbers_where_only_some_were_measured():
 
 
 def test_the_last_layer_measured_is_not_called_the_last_of_the_model():
-    study = made_up(attention_on([0.5, 0.1]))
-    study.manifest["model"]["layers"] = 12
+    study = made_up(attention_on([0.5, 0.1]), depth=12)
     assert f.punctuation(study).sentence.endswith("(10 % of the tokens); layer 1 10 %.")
 
 
@@ -277,7 +273,7 @@ def test_the_share_of_tokens_of_each_kind_is_that_of_the_windows(study, tiny, sa
 
 
 def test_every_column_of_the_tables_is_defined(study):
-    assert set(study.heads.columns) | set(study.layers.columns) == set(COLUMNS)
-    for term in COLUMNS.values():
+    assert set(study.heads.columns) | set(study.layers.columns) == set(columns())
+    for term in columns().values():
         assert term.definition.endswith(".")
-        assert term.chance is None or term.chance in COLUMNS
+        assert term.chance is None or term.chance in columns()

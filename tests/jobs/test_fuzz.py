@@ -365,7 +365,7 @@ def test_any_damage_to_an_unfinished_study(tiny: Model, stopped: Path, tmp_path_
 @pytest.fixture(scope="module")
 def stopped(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An unfinished study of six shards of which five are there; the whole one lies beside it."""
-    from test_faults import during, stop
+    from runs import during, stop
 
     root = tmp_path_factory.mktemp("fuzz")
     with pytest.MonkeyPatch.context() as patch:

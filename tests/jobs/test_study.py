@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +11,17 @@ import pandas as pd
 import pytest
 import reference
 import torch
-from runs import added, whole
+from runs import added, measures, whole
 
 import headscope
 from headscope.corpus.texts import Text
 from headscope.corpus.windows import Counts, Cutter, cut_all, stack
 from headscope.errors import HeadscopeError
-from headscope.measure import accumulate as tally
-from headscope.measure.definitions import context_similarity
+from headscope.measure.accumulate import AllMeasures
+from headscope.measure.definitions_torch import context_similarity
 from headscope.measure.tables import derived_arrays, heads_table
 from headscope.options import Options
 from headscope.run.shards import Shard, ShardRunner
-from headscope.run.threads import Lanes
 
 COLUMNS = [
     "layer",
@@ -59,7 +58,7 @@ def windows_of(model, texts: list[str], options: Options):
 
 
 def states_of(model, windows, options: Options):
-    with closing(ShardRunner(model, options)) as runner:
+    with closing(ShardRunner(model, measures(model, options), options)) as runner:
         return whole(runner.run(Shard(0, stack(windows)), lambda count: None))
 
 
@@ -197,11 +196,9 @@ def planted(minilm, text: str):
     length = len(minilm.tokenizer(text)["input_ids"])
     options = Options(length=length)
     (window,) = windows_of(minilm, [text], options)
-    cpu = torch.device("cpu")
-    measured = tally.Tally(2, (0,), options, cpu)
-    with closing(Lanes(Planted(window), cpu, 1)) as lanes:
-        measured.add(lanes, [(stack([window]), None)], lambda count: None)
-    arrays = whole(measured.arrays())
+    shard = AllMeasures(options, (0,), 2).begin(torch.device("cpu"))
+    shard.take(Planted(window), stack([window]), lambda place: nullcontext())
+    arrays = whole(shard.arrays())
     return heads_table(arrays, [0]), arrays, window
 
 

@@ -12,10 +12,11 @@ from transformers import ViTImageProcessorPil
 import headscope
 from headscope import HeadscopeError
 from headscope.cli.app import app
+from headscope.corpus.grid import Grid
 from headscope.corpus.images import are_images, read_images
+from headscope.measure.accumulate import ShardOfMeasures
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
-from headscope.vision import Grid
 
 BY_NAME = {family.name: family for family in FAMILIES}
 
@@ -41,8 +42,9 @@ def pictures():
 
 
 @pytest.fixture(scope="module")
-def study(pictures):
-    return headscope.study_images(model_of("ViT"), pictures, batch_size=4, progress=False)
+def study(pictures, tmp_path_factory):
+    out = tmp_path_factory.mktemp("vision") / "study"
+    return headscope.study_images(model_of("ViT"), pictures, out=out, batch_size=4, progress=False)
 
 
 def test_distance_is_measured_between_patches_and_not_along_the_row():
@@ -93,21 +95,67 @@ def test_what_needs_words_is_absent(study):
     assert study.arrays["attention_sum"].shape == (3, 4, 10, 10)
 
 
-def test_dinov2_is_measured_too(pictures):
-    study = headscope.study_images(model_of("DINOv2"), list(pictures), max_images=3, layers=(0, 2), progress=False)
-    assert (study.images, study.grid) == (3, Grid(3, 3, before=1))
+def test_dinov2_is_measured_too(pictures, tmp_path):
+    asked = {"max_images": 3, "layers": (0, 2), "progress": False}
+    study = headscope.study_images(model_of("DINOv2"), list(pictures), out=tmp_path / "dino", **asked)
+    assert (study.windows, study.grid) == (3, Grid(3, 3, before=1))
     assert study.layers["layer"].tolist() == [0, 2]
 
 
-def test_images_are_added_up_shard_by_shard(pictures, monkeypatch):
+def test_images_are_added_up_shard_by_shard_in_workers_and_in_parts(pictures, tmp_path, monkeypatch):
+    """The same run that serves texts: shards, processes, parts and merging give one result."""
     model = model_of("ViT")
-    whole = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
+    asked = {"batch_size": 1, "progress": False, "threads": 1}
     monkeypatch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 2)
-    parts = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
-    assert len(pictures) > 2
-    for name, expected in whole.arrays.items():
-        assert parts.arrays[name].dtype == expected.dtype == (np.int64 if expected.dtype.kind == "i" else np.float64)
-        np.testing.assert_allclose(parts.arrays[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+    whole = headscope.study_images(model, list(pictures), out=tmp_path / "whole", **asked)
+    assert whole.manifest.run.windows_per_shard == 2
+    headscope.study_images(model, list(pictures), out=tmp_path / "workers", workers=2, **asked)
+    for number in (1, 2):
+        out = tmp_path / f"part-{number}"
+        headscope.study_images(model, list(pictures), out=out, shard=f"{number}/2", **asked)
+    headscope.merge([tmp_path / "part-1", tmp_path / "part-2"], out=tmp_path / "merged")
+    for other in ("workers", "merged"):
+        for name in ("arrays.safetensors", "heads.csv", "layers.csv"):
+            assert (tmp_path / other / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+def test_a_study_of_images_that_was_stopped_goes_on(pictures, tmp_path, monkeypatch):
+    model = model_of("ViT")
+    monkeypatch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 2)
+    asked = {"progress": False, "threads": 1}
+    whole = headscope.study_images(model, list(pictures), out=tmp_path / "whole", **asked)
+    taken: list[int] = []
+    take = ShardOfMeasures.take
+
+    def counting(shard, capture, batch, in_turn):
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        taken.append(len(batch))
+        take(shard, capture, batch, in_turn)
+
+    monkeypatch.setattr(ShardOfMeasures, "take", counting)
+    with pytest.raises(KeyboardInterrupt):
+        headscope.study_images(model, list(pictures), out=tmp_path / "stopped", **asked)
+    monkeypatch.setattr(ShardOfMeasures, "take", take)
+    again = headscope.study_images(model, list(pictures), out=tmp_path / "stopped", **asked)
+    for name in ("arrays.safetensors", "heads.csv", "layers.csv"):
+        assert (again.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+def test_a_study_of_images_is_verified_drawn_reported_and_compared(study, pictures, tmp_path):
+    assert [check for check in headscope.verify(study.folder) if check.problem] == []
+    drawn = {path.stem for path in study.figures(tmp_path / "figures", formats=("png",), progress=False)}
+    assert drawn == {"fig02", "fig10", "fig11", "spectrum", "atlas", "grid"}
+    with pytest.raises(HeadscopeError, match="Figure 8 needs sentences, which images do not have"):
+        study.figure(8)
+    page = study.report(tmp_path / "report.html").read_text()
+    assert "6 images of 3 x 3 patches" in page
+    assert "sentence" not in page.split('id="definitions"')[1].split('id="cite"')[0].split("<dl")[1]
+    other = headscope.study_images(model_of("DINOv2"), pictures, out=tmp_path / "dino", progress=False)
+    comparison = headscope.compare([study, other])
+    assert comparison.claims.empty
+    comparison.save(tmp_path / "compare.html")
+    assert "patches" in (tmp_path / "compare.html").read_text()
 
 
 def test_images_come_from_files_folders_and_arrays(tmp_path, pictures):
@@ -133,7 +181,7 @@ def test_bad_images_are_refused_with_their_name(tmp_path):
 
 def test_texts_and_images_are_not_mixed_up(tmp_path, pictures, tiny):
     with pytest.raises(HeadscopeError, match="tiny does not take images"):
-        headscope.study_images(tiny, pictures)
+        headscope.study_images(tiny, pictures, out=tmp_path / "no")
     with pytest.raises(HeadscopeError, match="takes images, not texts"):
         headscope.study(model_of("ViT"), ["Some text."], out=tmp_path / "no", length=10, progress=False)
 
@@ -147,12 +195,13 @@ def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pic
     out = tmp_path / "out"
     command = ["study", str(tmp_path / "photos"), "--model", str(tmp_path / "vit"), "--out", str(out)]
     assert app(command, standalone_mode=False) == 0
-    assert "patches apart" in capsys.readouterr().out
-    assert json.loads((out / "images.json").read_text())["grid"] == {"rows": 3, "columns": 3, "before": 1}
+    assert "1 image of 3 x 3 patches" in capsys.readouterr().out
+    said = json.loads((out / "study.json").read_text())
+    assert said["images"]["grid"] == {"rows": 3, "columns": 3, "before": 1}
     assert pd.read_parquet(out / "heads.parquet").shape[0] == 12
     assert app(command, standalone_mode=False) == 2
-    with pytest.raises(HeadscopeError, match=r"holds no study\.json"):
-        headscope.read(out)
+    assert headscope.read(out).grid == Grid(3, 3, before=1)
+    assert (out / "report.html").is_file()
 
 
 def test_the_doctor_looks_at_vision_models_too():
@@ -161,6 +210,6 @@ def test_the_doctor_looks_at_vision_models_too():
 
 
 def test_the_figure_shows_distance_and_attention_by_layer(study):
-    near, first = study.figure().axes
+    near, first = study.figure("grid").axes
     assert near.lines[0].get_ydata().tolist() == study.layers["mean_distance"].tolist()
     assert first.lines[0].get_ydata().tolist() == study.layers["attention_to_first"].tolist()

@@ -12,7 +12,7 @@ import pytest
 from numba.core.caching import CacheImpl
 from runs import small_study
 
-from headscope.measure import observation
+from headscope.measure import observer
 from headscope.measure.kernel import compiled_for_good
 from headscope.model.loading import Model
 
@@ -73,9 +73,9 @@ def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "headscope.measure.kernel")
     monkeypatch.delattr("headscope.measure.kernel")
-    observation._compiled.cache_clear()
+    observer._compiled.cache_clear()
     yield
-    observation._compiled.cache_clear()
+    observer._compiled.cache_clear()
 
 
 @pytest.fixture

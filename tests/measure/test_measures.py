@@ -17,11 +17,11 @@ from headscope.corpus.windows import KINDS, Batch
 from headscope.errors import HeadscopeError
 from headscope.measure import kernel as kernels
 from headscope.measure import observation
-from headscope.measure.accumulate import Tally
+from headscope.measure.accumulate import AllMeasures
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.model.capture import ReceiveHeads
 from headscope.options import Options
-from headscope.run.threads import Lanes
+from headscope.run.threads import Lanes, Turns
 
 OBSERVERS = [observation.observe, kernels.observe]
 CPU = torch.device("cpu")
@@ -61,12 +61,17 @@ def batch_of(examples: list[reference.Example]) -> Batch:
 def states_of(examples: list[reference.Example], options: Options, observe, batch_size: int = 3, lanes: int = 2):
     """The states of all measures over the examples."""
     played = Played(examples)
-    tally = Tally(played.heads, tuple(range(played.layers)), options, CPU)
-    tally._observe = observe
-    batches = ((batch_of(examples[n : n + batch_size]), None) for n in range(0, len(examples), batch_size))
+    shard = AllMeasures(options, tuple(range(played.layers)), played.heads).begin(CPU)
+    shard._observe = observe
+    batches = (batch_of(examples[n : n + batch_size]) for n in range(0, len(examples), batch_size))
+    turns = Turns()
+
+    def take(capture, number, batch) -> None:
+        shard.take(capture, batch, lambda place: turns.turn(place, number))
+
     with closing(Lanes(played, CPU, lanes)) as running:
-        tally.add(running, batches, lambda count: None)
-    return whole(tally.arrays())
+        running.run(batches, take, turns, lambda batch: None)
+    return whole(shard.arrays())
 
 
 SHORT = st.integers(3, 12)

@@ -6,7 +6,7 @@ import torch
 
 import headscope
 from headscope import HeadscopeError
-from headscope.measure.definitions import context_similarity
+from headscope.measure.definitions_torch import context_similarity
 from headscope.model.capture import Capture
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
@@ -51,7 +51,7 @@ def test_a_study_in_half_precision_is_near_the_one_in_float32(dtype, tiny_folder
     options = {"length": 32, "max_windows": 16, "progress": False}
     exact = headscope.study(tiny, sample, out=tmp_path / "exact", **options)
     study = headscope.study(half, sample, out=tmp_path / "half", **options)
-    assert study.manifest["model"]["dtype"] == dtype
+    assert study.manifest.model.dtype == dtype
     for column in ("mean_distance", "same_sentence_probability", "attention_self", "attention_to_word"):
         assert np.allclose(study.heads[column], exact.heads[column], rtol=0.15), column
     assert np.allclose(study.arrays["attention_sum"].sum(-1), 16, rtol=0.02)

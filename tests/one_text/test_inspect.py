@@ -16,9 +16,10 @@ from rich.console import Console
 
 import headscope
 from headscope import cli
-from headscope.show.pages.page import COARSE, FINEST, HIGH, attention_bytes, similarity_bytes
-from headscope.show.pages.terminal import show
-from headscope.show.pages.wording import segments, short, visible
+from headscope.one_text.describing import segments
+from headscope.show.pages.view_page import COARSE, FINEST, HIGH, attention_bytes, similarity_bytes
+from headscope.show.terminal import show
+from headscope.wording import short, visible
 
 TEXT = "The potter made a bowl. The bowl cracked, so the potter made another bowl!"
 LONG_WORD = "abcdefghij" * 1000
@@ -167,7 +168,7 @@ def test_csv_holds_every_pair_of_the_heads_shown(call, tiny_folder, tiny, tmp_pa
 
 
 def test_the_picture_shows_the_matrices(call, tiny_folder, tiny, tmp_path):
-    from headscope.show.pages.picture import draw
+    from headscope.show.view_picture import draw
 
     view = headscope.inspect(tiny, TEXT)
     axes = draw(view, 1, [0, 3]).axes

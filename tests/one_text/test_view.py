@@ -12,8 +12,8 @@ import pytest
 import headscope
 from headscope.errors import HeadscopeError
 from headscope.one_text.layer_array import LayerArray
-from headscope.one_text.view import View
 from headscope.one_text.word_pieces import word_groups
+from headscope.show.objects import View
 
 TEXT = (
     "The weaver bought blue wool, red wool and a loom. The loom was old, but the weaver repaired it! "

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file
 from headscope.errors import HeadscopeError
 from headscope.files import checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.run.checkpoints import FOLD, FOLDER, Checkpoints, locked, remove
-from headscope.run.sums import Sum
+from headscope.run.sums import ExactSum
 
 SPECS = {"total": ("float64", (2, 3, 4, 4)), "count": ("int64", (2, 3)), "map": ("int16", (2, 3, 5))}
 IDENTITY = {"model": "a", "threshold": 0.3}
@@ -271,7 +271,7 @@ def test_a_sum_is_the_float_nearest_to_the_truth_in_any_order_and_grouping(value
     parts = [{"x": np.full((1, 1, 1), value)} for value in values]
     chance.shuffle(parts)
     cut = chance.randrange(len(parts))
-    one = Sum(deepcopy(parts[0]))
+    one = ExactSum(deepcopy(parts[0]))
     for part in parts[1:]:
         one.add(part)
     one.settle()
@@ -279,7 +279,7 @@ def test_a_sum_is_the_float_nearest_to_the_truth_in_any_order_and_grouping(value
     if cut:
         groups = []
         for group in (parts[:cut], parts[cut:]):
-            total = Sum(deepcopy(group[0]))
+            total = ExactSum(deepcopy(group[0]))
             for part in group[1:]:
                 total.add(part)
             total.settle()
@@ -294,7 +294,7 @@ def test_sums_of_shards_are_the_same_for_every_grouping_into_parts() -> None:
     exact = sum(Fraction(part["total"][0, 0, 0, 0].item()) for part in parts)
     results = set()
     for order in itertools.permutations(range(6)):
-        total = Sum(deepcopy(parts[order[0]]))
+        total = ExactSum(deepcopy(parts[order[0]]))
         for index in order[1:]:
             total.add(parts[index])
         total.settle()

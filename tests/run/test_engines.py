@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import digests, small_study
+from runs import digests, measures, small_study
 from torch import nn
 
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
-from headscope.measure.accumulate import Tally
+from headscope.measure.accumulate import ShardOfMeasures
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
@@ -51,8 +51,8 @@ def when_working(monkeypatch: pytest.MonkeyPatch, action: Callable[[Any], None],
 def test_two_workers_give_the_bytes_of_one(tiny: Model, tmp_path: Path, whole: dict[str, str]) -> None:
     study = small_study(tiny, tmp_path / "s", workers=2)
     assert digests(study.folder) == whole
-    assert study.manifest["run"]["engine"] == "processes"
-    assert (study.manifest["run"]["workers"], study.manifest["run"]["threads"]) == (2, 1)
+    assert study.manifest.run.engine == "processes"
+    assert (study.manifest.run.workers, study.manifest.run.threads) == (2, 1)
     assert multiprocessing.active_children() == []
 
 
@@ -268,14 +268,14 @@ class Crowded:
     """Memory for so many windows at once and no more."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, problem: Exception) -> None:
-        take = Tally._take
+        take = ShardOfMeasures.take
 
-        def taking(tally: Tally, capture: Any, turns: Any, number: int, batch: Batch, pixels: None) -> None:
+        def taking(shard: ShardOfMeasures, capture: Any, batch: Batch, in_turn: Any) -> None:
             if len(batch) > room:
                 raise problem
-            take(tally, capture, turns, number, batch, pixels)
+            take(shard, capture, batch, in_turn)
 
-        monkeypatch.setattr(Tally, "_take", taking)
+        monkeypatch.setattr(ShardOfMeasures, "take", taking)
 
 
 @pytest.mark.parametrize(
@@ -296,8 +296,8 @@ def test_a_batch_too_large_for_memory_is_halved_said_and_recorded(
     alone = small_study(tiny, tmp_path / "alone", max_windows=48, batch_size=3)
     Crowded(monkeypatch, 3, problem)
     study = small_study(tiny, tmp_path / "s", max_windows=48, batch_size=13, threads=2)
-    assert study.manifest["run"]["batch_size"] == 3
-    assert study.manifest["options"]["batch_size"] == 13
+    assert study.manifest.run.batch_size == 3
+    assert study.manifest.options.batch_size == 13
     assert digests(study.folder) == digests(alone.folder)
     said = capfd.readouterr().err
     assert "A batch of 13 windows does not fit into memory; going on with 6." in said
@@ -306,7 +306,7 @@ def test_a_batch_too_large_for_memory_is_halved_said_and_recorded(
 
 def test_a_window_that_never_fits_into_memory_is_one_sentence(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     Crowded(monkeypatch, 0, MemoryError())
-    runner = ShardRunner(tiny, Options(length=32))
+    runner = ShardRunner(tiny, measures(tiny, Options(length=32)), Options(length=32))
     ticks: list[int] = []
     with pytest.raises(HeadscopeError, match="Not even one window of 32 tokens fits into memory"):
         runner.run(shards(1)[0], ticks.append)
@@ -316,7 +316,7 @@ def test_a_window_that_never_fits_into_memory_is_one_sentence(tiny: Model, monke
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     Crowded(monkeypatch, 0, RuntimeError("a bug"))
     with pytest.raises(RuntimeError, match="a bug"):
-        ShardRunner(tiny, Options(length=32)).run(shards(1)[0], lambda count: None)
+        ShardRunner(tiny, measures(tiny, Options(length=32)), Options(length=32)).run(shards(1)[0], lambda count: None)
 
 
 # Ray.
@@ -370,8 +370,8 @@ def test_a_ray_cluster_that_loses_a_node_midway_gives_the_bytes_of_one_process(
     monkeypatch.setattr(ray_engine._Cluster, "_listen", listening)
     study = small_study(tiny, tmp_path / "s", max_windows=640, engine="ray", address=cluster.address)
     assert digests(study.folder) == digests(alone.folder)
-    assert study.manifest["run"]["engine"] == "ray"
-    assert study.manifest["run"]["workers"] == 2
+    assert study.manifest.run.engine == "ray"
+    assert study.manifest.run.workers == 2
     assert len(set(deliveries[:12])) == 2
     assert len(deliveries) == 40
     assert "its shard" in capfd.readouterr().err

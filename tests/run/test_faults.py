@@ -14,36 +14,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from runs import digests, group_is_empty, interrupt, small_study, started, study_arguments, wait_until
+from runs import digests, during, group_is_empty, interrupt, small_study, started, stop, study_arguments, wait_until
 
 import headscope
 from headscope.errors import HeadscopeError
 from headscope.model.loading import Model
-from headscope.run.shards import Shard, ShardRunner
 
 KILLS = os.environ.get("HEADSCOPE_KILLS", "2")
 STRIDE = os.environ.get("HEADSCOPE_STRIDE", "19")
 
 pytestmark = pytest.mark.usefixtures("small_shards")
-
-
-def during(monkeypatch: pytest.MonkeyPatch, shard: int, action: Callable[[], None]) -> None:
-    """Do something just before a shard is measured."""
-    run = ShardRunner.run
-
-    def running(runner: ShardRunner, given: Shard, tick: Any) -> Any:
-        if given.index == shard:
-            action()
-        return run(runner, given, tick)
-
-    monkeypatch.setattr(ShardRunner, "run", running)
-
-
-def stop() -> None:
-    raise KeyboardInterrupt
 
 
 def stopped(model: Model, out: Path, shard: int = 7) -> None:
@@ -234,7 +216,7 @@ def test_another_number_of_threads_goes_on_with_a_study(tiny: Model, tmp_path: P
 def test_overwrite_starts_anew(tiny: Model, tmp_path: Path, whole: dict[str, str]) -> None:
     stopped(tiny, tmp_path / "s")
     study = small_study(tiny, tmp_path / "s", threshold=0.4, overwrite=True)
-    assert study.manifest["options"]["threshold"] == 0.4
+    assert study.manifest.options.threshold == 0.4
     assert digests(small_study(tiny, tmp_path / "s", overwrite=True).folder) == whole
     with pytest.raises(HeadscopeError, match="holds a finished study"):
         small_study(tiny, tmp_path / "s")

@@ -34,8 +34,18 @@ def run(count: int, items: Any, take: Any, turns: Turns | None = None, finished:
         lanes.run(items, take, turns or Turns(), finished)
 
 
+BEFORE = set(threading.enumerate())
+
+
+@pytest.fixture(autouse=True)
+def _others() -> None:
+    """Other tests may have left lanes that are not closed."""
+    BEFORE.clear()
+    BEFORE.update(threading.enumerate())
+
+
 def lanes_alive() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if "lane" in thread.name]
+    return [thread.name for thread in threading.enumerate() if "lane" in thread.name and thread not in BEFORE]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

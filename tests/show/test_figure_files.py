@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_a_study_without_an_example_has_the_other_figures(
     assert needing == {"4", "5", "9", "12"}
     monkeypatch.setattr(figures, "FIGURES", {number: figures.FIGURES[number] for number in ("7", "9", "13")})
     bare = headscope.read(study.folder)
-    bare.manifest = {**study.manifest, "example": None}
+    bare.manifest = replace(study.manifest, example=None)
     written = figures.save_all(bare, tmp_path, formats=["png"], progress=False)
     assert [path.name for path in written] == ["fig07.png", "fig13.png"]
 

@@ -292,7 +292,7 @@ def test_only_layers_that_were_measured_are_shown(silenced: Model, sample: list[
     partial = headscope.study(
         silenced, sample, out=tmp_path / "s", length=8, layers=(1,), max_windows=6, progress=False
     )
-    for number in figures.FIGURES:
+    for number in figures.drawable(study):
         assert partial.figure(number).axes
     assert choices.layers_of(partial, None, choices.PAPER_LAYERS) == [1]
     with pytest.raises(HeadscopeError, match=r"Layer 2 was not measured in .*; there are layers 1\."):
@@ -319,7 +319,7 @@ def test_all_figures_of_a_study_without_any_high_pair_are_drawn(
         layer.attention.self.value.bias.data.zero_()
     empty = headscope.study(model, sample, out=tmp_path / "s", length=12, max_windows=4, progress=False)
     assert not empty.heads.pairs.any()
-    for number in figures.FIGURES:
+    for number in figures.drawable(study):
         assert empty.figure(number).axes
 
 
@@ -372,7 +372,7 @@ def test_text_is_drawn_as_it_is(silenced: Model, tiny_folder: Path, tmp_path: Pa
 
 
 def test_lines_of_text_are_broken_between_tokens_and_inside_long_ones() -> None:
-    from headscope.show.pages.wording import Segment
+    from headscope.one_text.describing import Segment
 
     parts = [
         Segment("[CLS]", 0, True),

@@ -20,7 +20,7 @@ import headscope
 from headscope.cli.app import app
 from headscope.insight.claims import claims
 from headscope.insight.findings import findings
-from headscope.measure.glossary import COLUMNS
+from headscope.measure.catalogue import columns
 from headscope.model.loading import Model
 from headscope.show import figures
 from headscope.show.report import content, page, pictures, summary, write_report
@@ -33,6 +33,9 @@ HOSTILE = (
 )
 LARGEST = 12 * 2**20
 VOID = {"meta", "link", "br", "img", "input"}
+
+DRAWN = {number: module for number, module in figures.FIGURES.items() if number != "grid"}
+"""Of a study of texts."""
 
 
 class Reader(HTMLParser):
@@ -146,8 +149,8 @@ def test_only_the_pages_own_script_may_run(written):
 
 def test_every_figure_is_there_with_caption_and_alternative_text(read):
     images = [attributes for tag, attributes in read.tags if tag == "img"]
-    assert len(images) == len(figures.FIGURES)
-    for image, module in zip(images, figures.FIGURES.values(), strict=True):
+    assert len(images) == len(DRAWN)
+    for image, module in zip(images, DRAWN.values(), strict=True):
         assert image["src"].startswith("data:image/webp;base64,")
         assert module.TITLE in image["alt"]
         assert int(image["width"]) > 100
@@ -160,7 +163,7 @@ def test_a_picture_full_of_detail_is_compressed_until_all_fit_on_the_page():
     Image.fromarray(noise.repeat(3, 2)).save(file, "png")
     source, width, height = pictures._data_uri(file.getvalue())
     assert (width, height) == (1420, 1520)
-    assert len(source) * len(figures.FIGURES) < LARGEST
+    assert len(source) * len(DRAWN) < LARGEST
 
 
 def test_the_tables_of_the_page_are_the_tables_of_the_study(read, study):
@@ -169,7 +172,7 @@ def test_the_tables_of_the_page_are_the_tables_of_the_study(read, study):
         assert len(header) == len(table.columns)
         assert len(rows) == len(table)
         for row, values in zip(rows, table.itertuples(index=False), strict=True):
-            assert row == [shown(value, COLUMNS[column]) for column, value in zip(table.columns, values, strict=True)]
+            assert row == [shown(value, columns()[column]) for column, value in zip(table.columns, values, strict=True)]
     place = study.heads.repeat_probability.idxmax()
     column = list(study.heads.columns).index("repeat_probability")
     assert float(read.cells["heads"][place + 1][column]) == pytest.approx(
@@ -197,7 +200,7 @@ def test_bars_and_strokes_are_in_proportion(study):
     ],
 )
 def test_numbers_are_shown_in_their_unit(column, value, text):
-    assert shown(value, COLUMNS[column]) == text
+    assert shown(value, columns()[column]) == text
 
 
 def test_findings_claims_definitions_and_facts_are_on_the_page(read, study):
@@ -207,10 +210,10 @@ def test_findings_claims_definitions_and_facts_are_on_the_page(read, study):
     for claim in claims(study):
         assert claim.criterion in text
         assert claim.measured in text
-    for name, term in COLUMNS.items():
+    for name, term in columns().items():
         assert name in text
         assert term.definition in text
-    for fact in (study.manifest["model"]["weights_sha256"], study.manifest["texts"]["windows_sha256"]):
+    for fact in (study.manifest.model.weights_sha256, study.manifest.source.windows_sha256):
         assert fact in text
     assert study.example.text in text
     for line in ("@article{", "@software{", "arXiv:2512.21956"):
@@ -229,11 +232,11 @@ def test_figures_that_are_drawn_are_not_drawn_again(study, monkeypatch):
 
     monkeypatch.setattr(figures, "draw", draw)
     pictures.pictures(study)
-    assert asked == [number for number in figures.FIGURES if number != "7"]
+    assert asked == [number for number in DRAWN if number != "7"]
     os.utime(kept, (0, 0))
     asked.clear()
     pictures.pictures(study)
-    assert asked == list(figures.FIGURES), "a figure older than the study is drawn anew"
+    assert asked == list(DRAWN), "a figure older than the study is drawn anew"
     shutil.rmtree(kept.parent)
 
 
@@ -246,7 +249,7 @@ def test_a_figure_that_can_not_be_drawn_is_named_and_the_rest_is_there(study, mo
     monkeypatch.setattr(figures, "draw", draw)
     html = page(study)
     assert "the study keeps no example text" in html
-    assert html.count("<img ") == len(figures.FIGURES) - 1
+    assert html.count("<img ") == len(DRAWN) - 1
 
 
 @pytest.mark.usefixtures("no_pictures")

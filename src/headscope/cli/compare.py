@@ -32,7 +32,7 @@ def command(
     from rich.markup import escape
     from rich.table import Table
 
-    from headscope.insight.comparing import compare
+    from headscope.show.comparison import compare
 
     comparison = compare(folders)
     taken = [path for path in (out, out.with_suffix(".csv"), out.with_suffix(".parquet")) if path.exists()]

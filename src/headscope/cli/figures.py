@@ -50,8 +50,8 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Draw the figures of the paper from a study folder."""
-    from headscope.folder.study_folder import read
     from headscope.options import parse_layers
+    from headscope.show.objects import read
 
     choices: dict[str, Any] = {"map": map}
     if layers is not None:

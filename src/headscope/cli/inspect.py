@@ -13,7 +13,7 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope.corpus.texts import Text
-    from headscope.one_text.view import View
+    from headscope.show.objects import View
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope inspect "The cat sat. The dog saw the cat."\n
@@ -69,9 +69,9 @@ def command(
 
     from rich.console import Console
 
+    from headscope.jobs.inspecting import inspect
     from headscope.model.loading import load
-    from headscope.one_text.looking import inspect
-    from headscope.show.pages.terminal import show
+    from headscope.show.terminal import show
 
     wanted = None if html is not None else (-1 if layer is None else layer,)
     view = inspect(
@@ -122,7 +122,7 @@ def _write(view: View, layer: int, heads: list[int], html: Path | None, csv: Pat
         table[["layer", "head", *table.columns[:-2]]].to_csv(csv, index=False)
     if png is not None:
         from headscope.show.figures.style import save
-        from headscope.show.pages.picture import draw
+        from headscope.show.view_picture import draw
 
         save(draw(view, layer, heads), png, "headscope inspect")
     if html is not None:

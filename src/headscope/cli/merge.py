@@ -19,7 +19,7 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:
     """Add up the parts of a study, or several studies of one model."""
-    from headscope.folder.merging import merge
+    from headscope.jobs.merging import merge
 
     merged = merge(folders, out=out, overwrite=overwrite)
     if not quiet:

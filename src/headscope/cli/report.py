@@ -20,7 +20,7 @@ def command(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Put a study on one page that opens without a network."""
-    from headscope.folder.study_folder import read
+    from headscope.show.objects import read
     from headscope.show.report import write_report
 
     page = write_report(read(folder), out, progress=True)

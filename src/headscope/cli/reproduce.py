@@ -15,8 +15,8 @@ from headscope.errors import HeadscopeError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headscope.folder.study_folder import Study
     from headscope.model.loading import Model
+    from headscope.show.objects import Study
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope reproduce wiki   [dim]the study in the folder wiki[/dim]\n
@@ -62,14 +62,14 @@ def command(
             raise HeadscopeError("Name one study folder, or a model to measure with --model NAME.")
         if Path(given[0]).is_file():
             raise HeadscopeError(f"{given[0]} is no study folder; to measure texts, name a model with --model NAME.")
-        from headscope.folder.study_folder import read
+        from headscope.show.objects import read
 
         study = read(given[0])
     else:
         from headscope.corpus.texts import read_texts, sample_texts
         from headscope.folder.study_folder import claim
+        from headscope.jobs.studying import study as run
         from headscope.model.loading import load
-        from headscope.run.runner import study as run
 
         texts = read_texts(given, lines=lines, field=field) if given else sample_texts()
         claim(out, overwrite)
@@ -82,7 +82,7 @@ def command(
     whole: dict[str, Any] = {
         "heading": heading(study),
         "model": study.model_name,
-        "texts": study.manifest["texts"]["name"],
+        "texts": study.manifest.source.name,
         "windows": study.windows,
         "claims": [asdict(claim) for claim in claims(study)],
         "fig9": None if agreement is None else json.loads(agreement.to_json(orient="records")),

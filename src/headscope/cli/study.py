@@ -11,9 +11,9 @@ from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD,
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
-    from headscope.folder.study_folder import Study
-    from headscope.model.loading import Model
-    from headscope.options import Options
+    from headscope.corpus.images import Images
+    from headscope.corpus.texts import Texts
+    from headscope.show.objects import Study
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope study   [dim]sample texts, built-in model[/dim]\n
@@ -78,7 +78,7 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
     """Measure every head of a model over a corpus."""
-    from headscope.corpus.images import are_images
+    from headscope.corpus.images import Images, are_images
     from headscope.corpus.texts import read_texts, sample_texts
     from headscope.options import Options, parse_layers
 
@@ -95,19 +95,19 @@ def command(
         seed=seed,
         stack=stack,  # type: ignore[arg-type]
     )
+    source: Texts | Images
     if texts and are_images(texts):
-        from headscope.model.loading import load
-
-        return _study_images(load(model, device=device, dtype=dtype, seed=seed), texts, chosen, out, overwrite, quiet)
-    source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
+        source = Images(texts)
+    else:
+        source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
 
     with without_collecting():
         from headscope.folder.study_folder import claim
 
         claim(out, overwrite)
 
+        from headscope.jobs.studying import study
         from headscope.model.loading import load
-        from headscope.run.runner import study
 
     loaded = load(model, device=device, dtype=dtype, seed=seed)
     finished = study(
@@ -124,44 +124,13 @@ def command(
         shard=shard,
         **chosen.as_fields(),
     )
-    if figures and finished.manifest["part"] is None:
+    if figures and finished.manifest.part is None:
         from headscope.show.report import write_report
 
         finished.figures(progress=not quiet)
         write_report(finished, progress=not quiet)
     if not quiet:
         _summary(finished, figures)
-
-
-def _study_images(model: Model, places: list[str], options: Options, out: Path, overwrite: bool, quiet: bool) -> None:
-    """A study of images has tables and arrays of its own; it is written at the end."""
-    from rich.console import Console
-    from rich.markup import escape
-
-    from headscope.vision import study_images
-
-    finished = study_images(
-        model,
-        places,
-        threshold=options.threshold,
-        line_threshold=options.line_threshold,
-        special=options.special,
-        layers=options.layers,
-        max_images=options.max_windows,
-        batch_size=options.batch_size,
-        progress=not quiet,
-    )
-    finished.save(out, overwrite)
-    if not quiet:
-        nearest = finished.layers.dropna(subset="mean_distance").nsmallest(1, "mean_distance")
-        console = Console(highlight=False, soft_wrap=True)
-        console.print(f"[bold]{escape(repr(finished))}[/bold]")
-        for layer, distance in zip(nearest["layer"], nearest["mean_distance"], strict=True):
-            console.print(
-                f"  • High pairs are closest in layer {layer}: {distance:.1f} patches apart, "
-                f"where all pairs of patches are {finished.distance_chance:.1f}."
-            )
-        console.print(f"Tables: {escape(str(out / 'heads.csv'))}, arrays beside it")
 
 
 def _summary(study: Study, figures: bool) -> None:
@@ -173,23 +142,23 @@ def _summary(study: Study, figures: bool) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     manifest = study.manifest
-    model, counts = manifest["model"], manifest["counts"]
+    model, counts = manifest.model, manifest.counts
+    sources = f" from {counted(counts.texts, 'text')}" if manifest.kind == "texts" else ""
     console.print(
-        f"[bold]{escape(model['name'])}[/bold]: {len(manifest['layers'])} layers x {model['heads']} heads over "
-        f"{counted(counts['windows'], 'window')} of {manifest['options']['length']} tokens from "
-        f"{counted(counts['texts'], 'text')}, measured in {manifest['seconds']:.1f} s"
+        f"[bold]{escape(model.name)}[/bold]: {len(manifest.layers)} layers x {model.heads} heads over "
+        f"{study.extent}{sources}, measured in {manifest.seconds:.1f} s"
     )
-    left_out = counts["short_windows_left_out"]
+    left_out = counts.short_windows_left_out
     if left_out:
         console.print(
             f"[dim]left out: {counted(left_out, 'short window')} at the ends of texts (--short pad keeps them)[/dim]"
         )
-    if counts["unreadable_records_left_out"]:
-        console.print(f"[dim]left out: {counted(counts['unreadable_records_left_out'], 'unusable record')}[/dim]")
-    part = manifest["part"]
+    if counts.unreadable_records_left_out:
+        console.print(f"[dim]left out: {counted(counts.unreadable_records_left_out, 'unusable record')}[/dim]")
+    part = manifest.part
     if part is not None:
         console.print(
-            f"Part {part['number']} of {part['of']}, {counts['windows']:,} of {part['windows_in_all']:,} windows; "
+            f"Part {part.number} of {part.of}, {counts.windows:,} of {part.windows_in_all:,} windows; "
             "headscope merge adds all parts up."
         )
         return

@@ -23,6 +23,6 @@ def command(folder: Annotated[Path, typer.Argument(help="The study folder.")]) -
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
         mark = "[green]right[/green]" if check.problem is None else "[red]wrong[/red]"
-        table.add_row(mark, check.what, escape(check.problem or ""))
+        table.add_row(mark, check.what, escape(check.problem or check.note or ""))
     Console(highlight=False).print(table)
     return 1 if any(check.problem for check in checks) else 0

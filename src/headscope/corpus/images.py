@@ -17,6 +17,16 @@ Picture = NDArray[np.uint8]
 """(height, width, 3)"""
 
 
+class Images:
+    """Images to be measured, as a user gives them (see `read_images`), and what they are called."""
+
+    def __init__(self, images: Any) -> None:
+        self.images = images
+        given = [images] if isinstance(images, (str, Path)) else images
+        places = [str(one) for one in given if isinstance(one, (str, Path))] if isinstance(given, (list, tuple)) else []
+        self.name = " ".join(places) or "images given in Python"
+
+
 def are_images(places: Iterable[str | Path]) -> bool:
     """Every place is an image file, an .npy file, or a folder that holds images and nothing that is a text."""
     found = [_files(Path(place)) for place in places]

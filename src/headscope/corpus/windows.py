@@ -30,6 +30,7 @@ class Window:
 
     ids, sentence, kind, special, start, end: (S,). `sentence` is -1 for special tokens and padding,
     `start` and `end` are the characters of the text that a token covers (equal for special tokens).
+    pixels: (channels, height, width) of an image, whose patches are the tokens; None for a text.
     """
 
     ids: NDArray[np.int64]
@@ -40,6 +41,7 @@ class Window:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     text: Text
+    pixels: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Batch:
     """B windows of S tokens.
 
     ids, sentence, kind, special: (B, S); size: (B,), tokens that are not padding.
+    pixels: (B, channels, height, width) of images; None for texts.
     """
 
     ids: NDArray[np.int64]
@@ -54,12 +57,25 @@ class Batch:
     sentence: NDArray[np.int32]
     kind: NDArray[np.int8]
     special: NDArray[np.bool_]
+    pixels: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, rows: slice) -> Batch:
-        return Batch(self.ids[rows], self.size[rows], self.sentence[rows], self.kind[rows], self.special[rows])
+        return Batch(
+            self.ids[rows],
+            self.size[rows],
+            self.sentence[rows],
+            self.kind[rows],
+            self.special[rows],
+            None if self.pixels is None else self.pixels[rows],
+        )
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any] | None, ...]:
+        """Everything in the windows that a consumer can see."""
+        return self.ids, self.size, self.sentence, self.kind, self.special, self.pixels
 
     @property
     def mask(self) -> NDArray[np.int64]:
@@ -74,6 +90,7 @@ def stack(windows: list[Window]) -> Batch:
         np.stack([w.sentence for w in windows]),
         np.stack([w.kind for w in windows]),
         np.stack([w.special for w in windows]),
+        np.stack(pixels) if (pixels := [w.pixels for w in windows if w.pixels is not None]) else None,
     )
 
 

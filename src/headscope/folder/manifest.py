@@ -1,4 +1,4 @@
-"""study.json, checked at the door: what reads a study may rely on every field that is named here.
+"""study.json, typed: what was run. One writer, one reader; older versions are brought to today's on reading.
 
 Nothing in a manifest is ever used as a path: the files of a study have fixed names.
 """
@@ -7,50 +7,176 @@ from __future__ import annotations
 
 import json
 import re
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from safetensors import SafetensorError, safe_open
+
+from headscope.corpus.grid import Grid
+from headscope.corpus.traits import IMAGE, TEXT, Traits
 from headscope.errors import HeadscopeError
+from headscope.files import checksum
 from headscope.options import Options
 from headscope.run import checkpoints
 
 MANIFEST = "study.json"
-FORMAT = 1
-"""Raised when a folder written by this version can't be read by an older one."""
+IMAGES_MANIFEST = "images.json"
+"""What version 0.1.0 wrote for images, which are studies like all others now."""
+ARRAYS = "arrays.safetensors"
+FORMAT = 2
+"""Raised when a folder written by this version can't be read by an older one.
+
+1: version 0.1.0. 2: says which columns and arrays there are; images too."""
 
 _LARGEST = 1_000_000
-COUNTS = (
-    "texts",
-    "texts_without_window",
-    "windows",
-    "short_windows_left_out",
-    "later_windows_left_out",
-    "unreadable_records_left_out",
-)
-_SHAPE: dict[str, Any] = {
-    "headscope": str,
-    "finished": str,
-    "seconds": (int, float),
-    "model": {
-        **dict.fromkeys(("name", "architecture", "family", "weights_sha256", "dtype", "captured_by"), str),
-        **dict.fromkeys(("layers", "heads", "head_width"), int),
-    },
-    "texts": dict.fromkeys(("name", "sha256", "windows_sha256"), str),
-    "options": dict,
-    "layers": list,
-    "counts": dict.fromkeys(COUNTS, int),
-    "part": (dict, type(None)),
-    "example": (dict, type(None)),
-    "run": {"device": str},
-    "versions": dict,
-    "files": dict,
-}
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ModelFacts:
+    """What was measured. `layers` are all there are, measured or not; None: an older version did not keep it."""
+
+    name: str
+    layers: int
+    heads: int
+    head_width: int | None = None
+    architecture: str | None = None
+    family: str | None = None
+    weights_sha256: str | None = None
+    dtype: str | None = None
+    captured_by: str | None = None
+    stack: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """The texts, or images. windows_sha256: of all windows, by their place in the whole (see `hashes`)."""
+
+    name: str
+    sha256: str | None = None
+    windows_sha256: str | None = None
+    grid: Grid | None = None
+
+
+@dataclass(frozen=True)
+class CountFacts:
+    """What was read and what became of it; an image counts as a text of one window."""
+
+    windows: int
+    texts: int = 0
+    texts_without_window: int = 0
+    short_windows_left_out: int = 0
+    later_windows_left_out: int = 0
+    unreadable_records_left_out: int = 0
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """Which part of a larger study this is."""
+
+    number: int
+    of: int
+    windows_in_all: int | None = None
+
+
+@dataclass(frozen=True)
+class ExampleFacts:
+    """The window that the study keeps: its number, and the file that its text is from."""
+
+    window: int
+    origin: str
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """How it ran; None where parts that were merged ran differently."""
+
+    device: str | None = None
+    engine: str | None = None
+    workers: int | None = None
+    threads: int | None = None
+    batch_size: int | None = None
+    windows_per_shard: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a study says of itself. layers: the numbers of the layers measured.
+
+    tables: the columns of each table that was written, arrays: the arrays; None where an older version did not say.
+    files: name -> SHA-256; None where none were kept. shards: of a part, the fingerprint of each of its shards, by the
+    shard's number in the whole. `manifest["model"]["name"]` works as in study.json itself.
+    """
+
+    headscope: str
+    model: ModelFacts
+    source: SourceFacts
+    options: Options
+    layers: list[int]
+    counts: CountFacts
+    kind: Literal["texts", "images"] = "texts"
+    finished: str | None = None
+    seconds: float | None = None
+    part: PartFacts | None = None
+    example: ExampleFacts | None = None
+    run: RunFacts = field(default_factory=RunFacts)
+    versions: dict[str, str] = field(default_factory=dict)
+    merged: list[str] | None = None
+    shards: dict[str, str] | None = None
+    tables: dict[str, list[str]] | None = None
+    arrays: list[str] | None = None
+    files: dict[str, str] | None = None
+
+    @property
+    def gives(self) -> Traits:
+        """What is known of the tokens."""
+        return IMAGE if self.kind == "images" else TEXT
+
+    def as_json(self) -> dict[str, Any]:
+        """As study.json has it: the source stands under `texts` or `images`."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("source", "kind")}
+        plain = {name: asdict(value) if is_dataclass(value) else value for name, value in values.items()}  # type: ignore[arg-type]
+        plain["options"] = self.options.as_dict()
+        return {"format": FORMAT, **plain, self.kind: asdict(self.source)}
+
+    def __getitem__(self, name: str) -> Any:
+        return self.as_json()[name]
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The file study.json, with a checksum over everything else in it."""
+    values = manifest.as_json()
+    return (json.dumps({**values, "checksum": manifest_checksum(values)}, indent=1) + "\n").encode()
+
+
+def manifest_checksum(values: Mapping[str, Any]) -> str:
+    """Of what study.json says, however it is laid out."""
+    said = {name: value for name, value in values.items() if name != "checksum"}
+    return checksum(json.dumps(said, sort_keys=True).encode())
+
+
+def checksum_is_right(folder: Path) -> bool | None:
+    """Whether study.json says what it said when it was written; None where an older version kept no checksum.
+
+    It must be readable: see `read_manifest`.
+    """
     path = folder / MANIFEST
+    values = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    if "checksum" not in values and values.get("format", 1) == 1:
+        return None
+    return bool(values.get("checksum") == manifest_checksum(values))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Of a finished study, written by this version or an older one."""
     if not folder.is_dir():
         raise HeadscopeError(f"There is no study folder {folder}; check the path.")
+    path = folder / MANIFEST
+    if not path.is_file() and (folder / IMAGES_MANIFEST).is_file():
+        path = folder / IMAGES_MANIFEST
     if not path.is_file():
         if (folder / checkpoints.FOLDER).is_dir():
             raise HeadscopeError(
@@ -58,55 +184,118 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             )
         raise HeadscopeError(f"The folder {folder} holds no {MANIFEST}, so it is not a study folder.")
     try:
-        manifest = json.loads(path.read_text("utf-8"))
+        values = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         raise HeadscopeError(f"{path} is damaged: it is not JSON; run the study again.") from None
-    if isinstance(manifest, dict) and "images" in manifest:
-        raise HeadscopeError(f"{folder} holds a study of images; its tables are heads.csv and layers.csv there.")
-    version = manifest.get("format") if isinstance(manifest, dict) else None
-    if isinstance(version, int) and version > FORMAT:
-        raise HeadscopeError(f"{folder} was written by a newer headscope; upgrade headscope to read it.")
-    wrong = "format" if version != FORMAT else _wrong(manifest)
-    if wrong:
-        raise HeadscopeError(f"{path} is damaged: its field {wrong} is missing or not what it must be.")
-    # A study of an older version has the defaults of options that came later.
-    return {**manifest, "options": Options.read(manifest["options"]).as_dict()}
-
-
-def _wrong(manifest: dict[str, Any]) -> str | None:
-    """The first field that is not as it must be."""
-    wrong = _misfit(manifest, _SHAPE)
-    if wrong:
-        return wrong
-    model, layers, part = manifest["model"], manifest["layers"], manifest["part"]
-    if not (1 <= model["heads"] <= _LARGEST and 1 <= model["layers"] <= _LARGEST):
-        return "model"
-    if not layers or any(type(layer) is not int or not 0 <= layer < model["layers"] for layer in layers):
-        return "layers"
-    if layers != sorted(set(layers)):
-        return "layers"
-    hashes = [model["weights_sha256"], manifest["texts"]["sha256"], manifest["texts"]["windows_sha256"]]
-    if not all(re.fullmatch("[0-9a-f]{64}", value) for value in hashes):
-        return "sha256"
-    if any(manifest["counts"][name] < 0 for name in COUNTS):
-        return "counts"
-    if part is not None and (_misfit(part, {"number": int, "of": int}) or not 1 <= part["number"] <= part["of"]):
-        return "part"
     try:
-        options = Options.read(manifest["options"])
-    except (HeadscopeError, TypeError):
-        return "options"
-    return "options" if options.length > _LARGEST or options.layers not in (None, tuple(layers)) else None
+        if path.name == IMAGES_MANIFEST:
+            values = _from_images(values, folder)
+        manifest = _migrated(values, folder)
+        _check(manifest)
+    except _Misfit as misfit:
+        raise HeadscopeError(f"{path} is damaged: its field {misfit} is missing or not what it must be.") from None
+    return manifest
 
 
-def _misfit(value: Any, shape: Any, name: str = "") -> str | None:
-    if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            return name or "format"
-        for key, inner in shape.items():
-            misfit = _misfit(value.get(key), inner, f"{name}.{key}" if name else key)
-            if misfit:
-                return misfit
-        return None
-    kinds = shape if isinstance(shape, tuple) else (shape,)
-    return None if type(value) in kinds else name
+class _Misfit(Exception):
+    """With the name of the first field that is not as it must be."""
+
+
+def _migrated(values: Any, folder: Path) -> Manifest:
+    version = values.get("format") if isinstance(values, dict) else None
+    if type(version) is int and version > FORMAT:
+        raise HeadscopeError(f"{folder} was written by a newer headscope; upgrade headscope to read it.")
+    if type(version) is not int or version < 1:
+        raise _Misfit("format")
+    kind = "images" if "images" in values else "texts"
+    values = {**values, "kind": kind, "source": values.get(kind)}
+    manifest: Manifest = _read(Manifest, values, "")
+    return manifest
+
+
+def _from_images(values: Any, folder: Path) -> dict[str, Any]:
+    """What version 0.1.0 kept of a study of images, as version 1 of study.json would have it."""
+    if not isinstance(values, dict) or not isinstance(values.get("options"), dict):
+        raise _Misfit("options")
+    try:
+        with safe_open(folder / ARRAYS, framework="numpy") as file:
+            layers, heads = file.get_slice("windows").get_shape()
+    except (OSError, SafetensorError, ValueError) as problem:
+        raise HeadscopeError(f"{folder / ARRAYS} can't be read ({problem}); the study folder is damaged.") from None
+    measured = values["options"].get("layers") or list(range(layers))
+    deepest = max((layer for layer in measured if type(layer) is int), default=0)
+    return {
+        "format": 1,
+        "headscope": values.get("headscope"),
+        "model": {"name": values.get("model"), "layers": deepest + 1, "heads": heads},
+        "images": {"name": "images", "grid": values.get("grid")},
+        "options": values["options"],
+        "layers": measured,
+        "counts": {"windows": values.get("images"), "texts": values.get("images")},
+    }
+
+
+def _check(manifest: Manifest) -> None:
+    """What the types alone do not say."""
+    model, layers, part = manifest.model, manifest.layers, manifest.part
+    if not (1 <= model.heads <= _LARGEST and 1 <= model.layers <= _LARGEST):
+        raise _Misfit("model")
+    if not layers or layers != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < model.layers:
+        raise _Misfit("layers")
+    for digest in (model.weights_sha256, manifest.source.sha256, manifest.source.windows_sha256):
+        if digest is not None and not _SHA256.fullmatch(digest):
+            raise _Misfit("sha256")
+    if any(count < 0 for count in asdict(manifest.counts).values()):
+        raise _Misfit("counts")
+    if part is not None and not 1 <= part.number <= part.of:
+        raise _Misfit("part")
+    if manifest.options.length > _LARGEST or manifest.options.layers not in (None, tuple(layers)):
+        raise _Misfit("options")
+    grid = manifest.source.grid
+    if manifest.kind == "images" and (
+        grid is None or min(grid.rows, grid.columns) < 1 or grid.before < 0 or grid.tokens != manifest.options.length
+    ):
+        raise _Misfit("grid")
+
+
+def _read(kind: Any, value: Any, name: str) -> Any:
+    """A value of JSON as the type `kind`; what is not such a value is a misfit. Fields that came later have defaults,
+    fields of a later version are passed over."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        inner = [one for one in get_args(kind) if one is not type(None)]
+        return None if value is None and len(inner) < len(get_args(kind)) else _read(inner[0], value, name)
+    if origin is Literal:
+        if value not in get_args(kind):
+            raise _Misfit(name)
+        return value
+    if origin is list:
+        return [_read(get_args(kind)[0], item, name) for item in _of_type(value, name, list)]
+    if origin is dict:
+        return {key: _read(get_args(kind)[1], item, name) for key, item in _of_type(value, name, dict).items()}
+    if kind is Options:
+        try:
+            return Options.read(_of_type(value, name, dict))
+        except (HeadscopeError, TypeError):
+            raise _Misfit(name) from None
+    if is_dataclass(kind):
+        return _read_fields(kind, _of_type(value, name, dict), name)
+    return _of_type(value, name, int, float) if kind is float else _of_type(value, name, kind)
+
+
+def _read_fields(kind: Any, values: Mapping[str, Any], name: str) -> Any:
+    hints = get_type_hints(kind)
+    found = {}
+    for item in fields(kind):
+        inner = f"{name}.{item.name}" if name else item.name
+        if item.name in values:
+            found[item.name] = _read(hints[item.name], values[item.name], inner)
+        elif item.default is MISSING and item.default_factory is MISSING:
+            raise _Misfit(inner)
+    return kind(**found)
+
+
+def _of_type(value: Any, name: str, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise _Misfit(name)
+    return value

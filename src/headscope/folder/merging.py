@@ -4,81 +4,111 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
-from headscope.folder import study_folder as results
-from headscope.folder.manifest import COUNTS
-from headscope.folder.study_folder import ARRAYS, EXAMPLE, REST, ArrayFile, Study
-from headscope.measure.shapes import Specs, state_specs
-from headscope.options import Options
+from headscope.folder.array_file import ArrayFile
+from headscope.folder.manifest import ARRAYS, CountFacts, Manifest, PartFacts, RunFacts, checksum_is_right
+from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, claim
+from headscope.folder.writing import write
+from headscope.measure.catalogue import state_specs
+from headscope.measure.declaration import Specs
 from headscope.run import checkpoints
-from headscope.run.sums import Sum
+from headscope.run.fingerprints import add_hashes, windows_hash
+from headscope.run.sums import ExactSum
 
 _FREE = ("batch_size", "seed")
 """Options that change at most the last digits, or (with the same weights) nothing."""
+_DECIDING = ("torch", "transformers", "nupunkt")
+"""Libraries whose version may change what is measured."""
 
 
-def merge(folders: Iterable[str | os.PathLike[str]], *, out: str | os.PathLike[str], overwrite: bool = False) -> Study:
-    """Add up the parts of one study (`shard="3/16"`), or studies of different texts, and write a study folder.
-
-    All parts of a study must be there, each once; merged, they are the whole, to the last bit.
-    Studies of different texts are added in the order given.
-    """
-    studies = [Study(folder) for folder in folders]
+def merge_folders(
+    folders: Iterable[str | os.PathLike[str]], *, out: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Add up the parts of one study, or studies of different texts, and write a study folder: see `headscope.merge`."""
+    studies = [StudyFolder(folder) for folder in folders]
     target = Path(out)
     if len(studies) < 2:
         raise HeadscopeError("There is nothing to merge; name at least two study folders.")
-    if any(study.manifest["part"] for study in studies):
-        studies = _parts(studies)
-    _check_alike(studies)
     for study in studies:
         _check_files(study)
-    results.claim(target, overwrite)
+    if any(study.manifest.part for study in studies):
+        studies = _parts(studies)
+    _check_alike(studies)
+    claim(target, overwrite)
     with checkpoints.locked(target):
         total = _total(studies)
-        manifest = _manifest(studies)
-        shown = next((study for study in studies if study.manifest["example"] is not None), None)
+        shown = next((study for study in studies if study.manifest.example is not None), None)
         if shown is not None:
             for name in EXAMPLE:
                 write_atomically(target / name, (shown.folder / name).read_bytes())
-        return results.write(target, manifest, total)
+        write(target, _manifest(studies), total)
+    return target
 
 
-def _parts(studies: list[Study]) -> list[Study]:
+def _parts(studies: list[StudyFolder]) -> list[StudyFolder]:
     """The parts of one study in their order, all there and each once."""
     first = studies[0]
-    by_number: dict[int, Study] = {}
+    by_number: dict[int, StudyFolder] = {}
     for study in studies:
-        part = study.manifest["part"]
-        if part is None:
-            raise HeadscopeError(f"{study.folder} is a whole study and can't be merged with parts of one.")
-        if study.manifest["texts"]["sha256"] != first.manifest["texts"]["sha256"]:
+        part = _part(study)
+        if study.manifest.source.sha256 != first.manifest.source.sha256:
             raise HeadscopeError(f"{first.folder} and {study.folder} are parts of studies of different texts.")
-        if part["of"] != (first.manifest["part"] or part)["of"]:
+        if part.of != _part(first).of:
             raise HeadscopeError(
-                f"{first.folder} is one of {first.manifest['part']['of']} parts and {study.folder} one of "
-                f"{part['of']}; parts of different cuts can't be merged."
+                f"{first.folder} is one of {_part(first).of} parts and {study.folder} one of "
+                f"{part.of}; parts of different cuts can't be merged."
             )
-        twin = by_number.setdefault(part["number"], study)
+        twin = by_number.setdefault(part.number, study)
         if twin is not study:
-            raise HeadscopeError(f"{twin.folder} and {study.folder} are both part {part['number']}; leave one out.")
-    count = first.manifest["part"]["of"]
+            raise HeadscopeError(f"{twin.folder} and {study.folder} are both part {part.number}; leave one out.")
+    count = _part(first).of
     missing = [number for number in range(1, count + 1) if number not in by_number]
     if missing:
         listed = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
         raise HeadscopeError(f"Of the {count} parts, {listed} {'is' if len(missing) == 1 else 'are'} missing.")
-    return [by_number[number] for number in sorted(by_number)]
+    ordered = [by_number[number] for number in sorted(by_number)]
+    _check_shards(ordered)
+    return ordered
 
 
-def _check_alike(studies: list[Study]) -> None:
+def _part(study: StudyFolder) -> PartFacts:
+    if study.manifest.part is None:
+        raise HeadscopeError(f"{study.folder} is a whole study and can't be merged with parts of one.")
+    return study.manifest.part
+
+
+def _check_shards(parts: list[StudyFolder]) -> None:
+    """Each part must hold its own shards of the whole, and no other's: a part under another's number counts twice."""
+    for study in parts:
+        part, shards = _part(study), study.manifest.shards
+        if shards is None:  # a part of version 0.1.0 does not list them
+            continue
+        numbers = sorted(map(int, shards)) if all(number.isdecimal() for number in shards) else [-1]
+        per_shard = study.manifest.run.windows_per_shard or 0
+        in_all = -(-(part.windows_in_all or 0) // per_shard) if per_shard else -1
+        mine = list(range(part.number - 1, in_all, part.of))
+        held = windows_hash({int(number): value for number, value in shards.items() if number.isdecimal()})
+        if numbers != mine or held != study.manifest.source.windows_sha256:
+            raise HeadscopeError(
+                f"{study.folder} says it is part {part.number} of {part.of}, but holds other windows than that part; "
+                "run it again."
+            )
+    known = [study.manifest.part.windows_in_all for study in parts if study.manifest.part is not None]
+    if len(set(known)) > 1:
+        raise HeadscopeError(f"The parts do not agree on how many windows the whole has ({known[0]} and others).")
+
+
+def _check_alike(studies: list[StudyFolder]) -> None:
     """Refuse what can't be added up, by name."""
     first = studies[0]
-    wholes = first.manifest["part"] is None
-    texts: dict[str, Study] = {}
+    wholes = first.manifest.part is None
+    texts: dict[str | None, StudyFolder] = {}
     for study in studies:
         for name, (value, shown) in _facts(first, wholes).items():
             other, other_shown = _facts(study, wholes)[name]
@@ -87,87 +117,95 @@ def _check_alike(studies: list[Study]) -> None:
                     f"{first.folder} and {study.folder} differ in {name}: {shown} and {other_shown}; "
                     "only studies made alike can be merged."
                 )
-        twin = texts.setdefault(study.manifest["texts"]["windows_sha256"], study)
+        twin = texts.setdefault(study.manifest.source.windows_sha256, study)
         if wholes and twin is not study:
             raise HeadscopeError(
                 f"{twin.folder} and {study.folder} measured the same windows; merged, they would count twice."
             )
 
 
-def _facts(study: Study, wholes: bool) -> dict[str, tuple[Any, Any]]:
+def _facts(study: StudyFolder, wholes: bool) -> dict[str, tuple[Any, Any]]:
     """What must be the same, and how it is said."""
-    manifest = study.manifest
-    model = manifest["model"]
+    manifest, model = study.manifest, study.manifest.model
     free = (*_FREE, "max_windows") if wholes else _FREE
     facts = {
-        "version of headscope": manifest["headscope"],
-        "precision": model["dtype"],
-        "heads": model["heads"],
-        "layers measured": manifest["layers"],
-        **{name: value for name, value in Options.read(manifest["options"]).as_dict().items() if name not in free},
+        "kind": manifest.kind,
+        "version of headscope": manifest.headscope,
+        **{f"version of {name}": manifest.versions.get(name) for name in _DECIDING},
+        "precision": model.dtype,
+        "heads": model.heads,
+        "layers measured": manifest.layers,
+        "grid of patches": study.grid,
+        "arrays": manifest.arrays,
+        **{name: value for name, value in manifest.options.as_dict().items() if name not in free},
     }
-    weights = model["weights_sha256"]
+    weights = model.weights_sha256
     return {
-        "model": (weights, f"{model['name']} (weights {weights[:8]})"),
+        "model": (weights, f"{model.name} (weights {(weights or 'unknown')[:8]})"),
         **{name: (value, value) for name, value in facts.items()},
     }
 
 
-def _check_files(study: Study) -> None:
-    for name in (ARRAYS, *((REST,) if study.manifest["part"] else ()), *(EXAMPLE if study.manifest["example"] else ())):
+def _check_files(study: StudyFolder) -> None:
+    manifest = study.manifest
+    if manifest.files is None:
+        raise HeadscopeError(f"{study.folder} was written without checksums, so it can't be merged; run it again.")
+    if checksum_is_right(study.folder) is False:
+        raise HeadscopeError(f"{study.folder / 'study.json'} was changed after the study was finished; run it again.")
+    for name in (ARRAYS, *((REST,) if manifest.part else ()), *(EXAMPLE if manifest.example else ())):
         path = study.folder / name
-        if not path.is_file() or file_checksum(path) != study.manifest["files"].get(name):
+        if not path.is_file() or file_checksum(path) != manifest.files.get(name):
             raise HeadscopeError(f"{path} is damaged: it is not what {study.folder} was finished with; run it again.")
 
 
-def _total(studies: list[Study]) -> Sum:
-    total: Sum | None = None
+def _total(studies: list[StudyFolder]) -> ExactSum:
+    total = ExactSum()
     for study in studies:
-        specs = state_specs(*study.size)
+        specs = state_specs(*study.size, study.manifest.gives)
         rests = {name: spec for name, spec in specs.items() if spec[0] == "float64"}
         states = _taken(ArrayFile(study.folder / ARRAYS, specs), specs)
-        rest = _taken(ArrayFile(study.folder / REST, rests), rests) if study.manifest["part"] else None
-        if total is None:
-            total = Sum(states, rest)
-        else:
-            total.add(states, rest)
-    assert total is not None
+        rest = _taken(ArrayFile(study.folder / REST, rests), rests) if study.manifest.part else None
+        total.add(states, rest)
     total.settle()
     return total
 
 
 def _taken(file: ArrayFile, specs: Specs) -> Arrays:
-    return {name: file[name] for name in specs}
+    """An array that the studies do not have, because their version did not, is not in the sum either."""
+    return {name: file[name] for name in specs if name in file}
 
 
-def _manifest(studies: list[Study]) -> dict[str, Any]:
+def _manifest(studies: list[StudyFolder]) -> Manifest:
     manifests = [study.manifest for study in studies]
     first = manifests[0]
-    parts = first["part"] is not None
-    hashes = [manifest["texts"]["sha256"] for manifest in manifests]
+    parts = first.part is not None
     counts = {
-        name: sum(manifest["counts"][name] for manifest in manifests) if name == "windows" or not parts else count
-        for name, count in first["counts"].items()
-        if name in COUNTS
+        item.name: sum(getattr(manifest.counts, item.name) for manifest in manifests)
+        if item.name == "windows" or not parts
+        else getattr(first.counts, item.name)
+        for item in fields(CountFacts)
     }
-    options = dict(first["options"])
-    if len({manifest["options"]["max_windows"] for manifest in manifests}) > 1:
-        options["max_windows"] = None
-    runs = [manifest["run"] for manifest in manifests]
-    alike = {name: value if all(run.get(name) == value for run in runs) else None for name, value in runs[0].items()}
-    return {
-        **first,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(sum(manifest["seconds"] for manifest in manifests), 3),
-        "texts": {
-            "name": first["texts"]["name"] if parts else " + ".join(m["texts"]["name"] for m in manifests),
-            "sha256": hashes[0] if parts else checksum("".join(hashes).encode()),
-            "windows_sha256": results.add_hashes(manifest["texts"]["windows_sha256"] for manifest in manifests),
-        },
-        "options": options,
-        "counts": counts,
-        "part": None,
-        "example": next((manifest["example"] for manifest in manifests if manifest["example"] is not None), None),
-        "run": alike | {"device": alike["device"] or "several", "engine": "merge", "workers": len(studies)},
-        "merged": [str(study.folder) for study in studies],
-    }
+    options = first.options
+    if len({manifest.options.max_windows for manifest in manifests}) > 1:
+        options = replace(options, max_windows=None)
+    runs = [asdict(manifest.run) for manifest in manifests]
+    alike = {name: value if all(run[name] == value for run in runs) else None for name, value in runs[0].items()}
+    hashes = [manifest.source.sha256 or "" for manifest in manifests]
+    return replace(
+        first,
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=round(sum(manifest.seconds or 0 for manifest in manifests), 3),
+        source=replace(
+            first.source,
+            name=first.source.name if parts else " + ".join(manifest.source.name for manifest in manifests),
+            sha256=hashes[0] if parts else checksum("".join(hashes).encode()),
+            windows_sha256=add_hashes(manifest.source.windows_sha256 or "0" for manifest in manifests),
+        ),
+        options=options,
+        counts=CountFacts(**counts),
+        part=None,
+        shards=None,
+        example=next((manifest.example for manifest in manifests if manifest.example is not None), None),
+        run=RunFacts(**alike | {"device": alike["device"] or "several", "engine": "merge", "workers": len(studies)}),
+        merged=[str(study.folder) for study in studies],
+    )

@@ -13,30 +13,36 @@ import pandas as pd
 
 from headscope.errors import HeadscopeError
 from headscope.files import file_checksum
-from headscope.folder.study_folder import ARRAYS, EXAMPLE, REST, Study
-from headscope.measure.shapes import array_specs
-from headscope.measure.tables import derived_arrays, heads_table, layers_table
-from headscope.measure.triangles import SYMMETRIC
-
-TABLES = {"heads": heads_table, "layers": layers_table}
+from headscope.folder.manifest import ARRAYS, MANIFEST, checksum_is_right
+from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder
+from headscope.measure.catalogue import SYMMETRIC, array_specs
+from headscope.measure.tables import TABLES, derived_arrays
+from headscope.run import checkpoints
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at; `problem` is None where it is right."""
+    """One thing that was looked at; `problem` is None where it is right. note: what else there is to say of it."""
 
     what: str
     problem: str | None
+    note: str | None = None
+
+
+Look = Callable[[StudyFolder], Iterator[str]]
+"""Yields what is wrong."""
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Check]:
     """Check a study folder; a folder that holds no study raises `HeadscopeError`.
 
+    >>> import headscope
     >>> [check for check in headscope.verify("wiki") if check.problem]  # doctest: +SKIP
     []
     """
-    study = Study(folder)
-    looks: dict[str, Callable[[Study], Iterator[str]]] = {
+    study = StudyFolder(folder)
+    looks: dict[str, Look] = {
+        "study.json": _manifest,
         "files and their checksums": _files,
         "shapes and types of the arrays": _shapes,
         "sums and counts": _values,
@@ -45,43 +51,63 @@ def verify(folder: str | os.PathLike[str]) -> list[Check]:
         "heads follows from the arrays": lambda study: _table(study, "heads"),
         "layers follows from the arrays": lambda study: _table(study, "layers"),
     }
-    if study.manifest["example"] is not None:
+    if study.manifest.example is not None:
         looks["the example text"] = _example
-    return [Check(what, _first(look, study)) for what, look in looks.items()]
+    checks = [Check(what, _first(look, study), _note(what, study)) for what, look in looks.items()]
+    if (study.folder / checkpoints.FOLDER).is_dir():
+        left = f"{checkpoints.FOLDER}/ is left over from a run that was stopped; the study is whole without it"
+        checks.append(Check("nothing else", None, left))
+    return checks
 
 
-def _first(look: Callable[[Study], Iterator[str]], study: Study) -> str | None:
+def _first(look: Look, study: StudyFolder) -> str | None:
     try:
         return next(look(study), None)
     except HeadscopeError as problem:
         return str(problem)
 
 
-def _files(study: Study) -> Iterator[str]:
+def _note(what: str, study: StudyFolder) -> str | None:
+    """What a folder of an older version can't be held to."""
+    if what == "study.json" and checksum_is_right(study.folder) is None:
+        return "its version kept no checksum of it"
+    if what.startswith("files") and study.manifest.files is None:
+        return "its version kept no checksums"
+    return None
+
+
+def _manifest(study: StudyFolder) -> Iterator[str]:
+    if checksum_is_right(study.folder) is False:
+        yield f"{MANIFEST} is not what it was when the study was finished"
+
+
+def _files(study: StudyFolder) -> Iterator[str]:
     manifest = study.manifest
+    if manifest.files is None:
+        return
     expected = {ARRAYS, *(f"{name}.{kind}" for name in TABLES for kind in ("csv", "parquet"))}
-    expected |= {REST} if manifest["part"] is not None else set()
-    expected |= set(EXAMPLE) if manifest["example"] is not None else set()
-    if set(manifest["files"]) != expected:
-        odd = sorted(set(manifest["files"]) ^ expected)
+    expected |= {REST} if manifest.part is not None else set()
+    expected |= set(EXAMPLE) if manifest.example is not None else set()
+    if set(manifest.files) != expected:
+        odd = sorted(set(manifest.files) ^ expected)
         yield f"study.json lists other files than a study has ({', '.join(map(repr, odd[:3]))})"
     for name in sorted(expected):
         path = study.folder / name
         if not path.is_file():
             yield f"{name} is missing"
-        elif file_checksum(path) != manifest["files"].get(name):
+        elif file_checksum(path) != manifest.files.get(name):
             yield f"{name} is not what it was when the study was finished"
 
 
-def _shapes(study: Study) -> Iterator[str]:
-    for name in array_specs(*study.size):
-        if name not in study.arrays:
-            yield f"the array {name} is missing"
+def _shapes(study: StudyFolder) -> Iterator[str]:
+    missing = sorted(set(study.manifest.arrays or ()) - set(study.arrays))
+    if missing:
+        yield f"{ARRAYS} has no array {missing[0]}"
 
 
-def _values(study: Study) -> Iterator[str]:
+def _values(study: StudyFolder) -> Iterator[str]:
     arrays = study.arrays
-    for name in array_specs(*study.size):
+    for name in array_specs(*study.size, study.manifest.gives).keys() & arrays.keys():
         array = arrays[name]
         if array.dtype.kind == "i" and array.min() < 0:
             yield f"{name} counts below zero"
@@ -89,18 +115,37 @@ def _values(study: Study) -> Iterator[str]:
             yield f"{name} holds NaN or infinity"
     if (arrays["windows"] != study.windows).any():
         yield f"the arrays were summed over other than the {study.windows} windows that study.json names"
+    if (arrays["tokens"] != arrays["tokens"][0, 0]).any() or arrays["tokens"].max() > study.windows * study.size[2]:
+        yield "tokens counts more tokens than the windows hold, or other ones from head to head"
     if (arrays["high_count"] > study.windows).any():
         yield "a place in high_count is a high pair more often than there are windows"
-    paid, received = arrays["attention_sum"].sum((2, 3)), arrays["attention_to_kind_sum"].sum(2)
+    yield from _attention(study)
+
+
+def _attention(study: StudyFolder) -> Iterator[str]:
+    arrays = study.arrays
+    total = arrays["attention_sum"]
+    paid, received = total.sum((2, 3)), arrays["attention_to_kind_sum"].sum(2)
     if not np.allclose(paid, received, rtol=1e-6):
         yield "attention_to_kind_sum holds other attention than attention_sum"
     # Half precision makes rows of attention that add up to a little more than 1.
     if (paid > 1.01 * arrays["tokens"]).any():
         yield "attention_sum holds more than 1 for each token"
+    rest = arrays["attention_sum_without_lines"]
+    if (rest < 0).any() or (rest > total * (1 + 1e-9) + 1e-12).any():
+        yield "attention_sum_without_lines holds attention that attention_sum does not"
+    lines, kinds = arrays["line_kind_count"], arrays["token_kind_count"]
+    # Every window has a line, its largest column, so something of attention_sum lies on lines.
+    if (lines.sum(2) < arrays["windows"]).any() or (rest.sum((2, 3)) >= paid)[paid > 0].any():
+        yield "a window without a line: attention_sum_without_lines or line_kind_count is not right"
+    if (kinds != kinds[0, 0]).any() or (kinds.sum(2) != arrays["tokens"]).any():
+        yield "token_kind_count does not add up to the tokens"
+    if (lines > kinds).any():
+        yield "line_kind_count has more lines of a kind than there are tokens of it"
 
 
-def _symmetry(study: Study) -> Iterator[str]:
-    for name in SYMMETRIC:
+def _symmetry(study: StudyFolder) -> Iterator[str]:
+    for name in sorted(SYMMETRIC & study.arrays.keys()):
         array = study.arrays[name]
         if not np.array_equal(array, array.swapaxes(-1, -2)):
             yield f"{name} is not symmetric"
@@ -108,11 +153,11 @@ def _symmetry(study: Study) -> Iterator[str]:
             yield f"{name} is not 0 on its diagonal"
 
 
-def _totals(study: Study) -> Iterator[str]:
+def _totals(study: StudyFolder) -> Iterator[str]:
     arrays = study.arrays
     windows = arrays["windows"]
-    for name, array in derived_arrays(arrays).items():
-        if not np.array_equal(arrays[name], array):
+    for name, array in derived_arrays(arrays, study.manifest.gives).items():
+        if name in arrays and not np.array_equal(arrays[name], array):
             yield f"{name} does not follow from high_count"
     for name in arrays:
         share = name.removesuffix("_histogram")
@@ -127,16 +172,20 @@ def _totals(study: Study) -> Iterator[str]:
     length = study.size[2]
     if (arrays["similarity_histogram"].sum(-1) > windows * (length * (length - 1) // 2)).any():
         yield "similarity_histogram counts more pairs than there are"
+    if (arrays["similarity_sum"].max((2, 3)) > windows * 1.0001).any():
+        yield "similarity_sum holds more than 1 for each window"
 
 
-def _table(study: Study, name: str) -> Iterator[str]:
-    with np.errstate(invalid="ignore"):
-        expected = TABLES[name](study.arrays, study.manifest["layers"])
+def _table(study: StudyFolder, name: str) -> Iterator[str]:
+    """Columns that this version does not know can't be held to anything."""
+    written = set(getattr(study, name).columns)
+    expected = TABLES[name](study.what_tables_are_made_of(), study.manifest.layers, study.manifest.gives, written)
     for kind, table in (("parquet", getattr(study, name)), ("csv", _read_csv(study.folder / f"{name}.csv"))):
-        if list(table.columns) != list(expected.columns) or len(table) != len(expected):
+        listed = list(getattr(study, name).columns)
+        if list(table.columns) != listed or len(table) != len(expected):
             yield f"{name}.{kind} has other rows or columns"
             continue
-        for column in expected.columns:
+        for column in expected.columns.intersection(table.columns):
             if not np.array_equal(table[column].to_numpy(), expected[column].to_numpy(), equal_nan=True):
                 yield f"{column} in {name}.{kind} does not follow from the arrays"
 
@@ -151,6 +200,26 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise HeadscopeError(f"{path.name} can't be read ({type(problem).__name__})") from None
 
 
-def _example(study: Study) -> Iterator[str]:
-    _ = study.example
-    yield from ()
+def _example(study: StudyFolder) -> Iterator[str]:
+    view = study.example
+    attention, output = np.asarray(view.attention), np.asarray(view.output)
+    layers, heads, length = study.size
+    size = view.size
+    if view.layers != study.manifest.layers or attention.shape[1] != heads:
+        yield "the example has other layers or heads than the study"
+    if size > length or attention.shape != (layers, heads, size, size) or output.shape[:3] != (layers, heads, size):
+        yield "A and Z of the example are not of its tokens"
+    facts = (view.ids, view.kind, view.sentence, view.special, view.start, view.end)
+    if any(fact.shape != (size,) for fact in facts) or (view.end < view.start).any() or view.end.max() > len(view.text):
+        yield "the tokens of the example do not fit its text"
+    if not (np.isfinite(attention).all() and np.isfinite(output).all()):
+        yield "the example holds NaN or infinity"
+    if (attention < 0).any() or (attention.sum(-1) > 1.01).any():
+        yield "a row of the example's attention adds up to more than 1"
+    options = study.manifest.options
+    if (view.threshold, view.line_threshold, view.special_option) != (
+        options.threshold,
+        options.line_threshold,
+        options.special,
+    ):
+        yield "the example was looked at with other options than the study"

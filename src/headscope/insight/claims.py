@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from headscope.corpus.windows import COMMA, SENTENCE_END, WORD
 from headscope.errors import HeadscopeError
-from headscope.folder.study_folder import Study
+from headscope.folder.array_file import AbsentError
+from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.choices import place_of, scaled
 from headscope.insight.findings import value_shares
@@ -41,24 +42,24 @@ class Claim:
     figure: str
 
 
-def claims(study: Study) -> list[Claim]:
+def claims(study: StudyFolder) -> list[Claim]:
     """Every claim of the paper, in its order."""
     return [_judged(study, *parts) for parts in CLAIMS]
 
 
-def claims_table(study: Study) -> pd.DataFrame:
+def claims_table(study: StudyFolder) -> pd.DataFrame:
     """The same as a DataFrame, a row a claim."""
     return pd.DataFrame([asdict(claim) for claim in claims(study)])
 
 
-def is_paper_model(study: Study) -> bool:
+def is_paper_model(study: StudyFolder) -> bool:
     """By name and shape: the weights themselves can't be known here."""
-    model = study.manifest["model"]
-    name = Path(model["name"]).name
-    return name == PAPER_MODEL and (model["layers"], model["heads"], model["head_width"]) == (12, 12, 64)
+    model = study.manifest.model
+    name = Path(model.name).name
+    return name == PAPER_MODEL and (model.layers, model.heads, model.head_width) == (12, 12, 64)
 
 
-def heading(study: Study) -> str:
+def heading(study: StudyFolder) -> str:
     """Says plainly whether this is the model that the claims are about."""
     if is_paper_model(study):
         return f"The paper's claims, measured on its own model, {PAPER_MODEL}"
@@ -70,52 +71,52 @@ class _CantBeSaid(Exception):
     """With the reason, for the user."""
 
 
-Judge = Callable[[Study], tuple[bool, str]]
+Judge = Callable[[StudyFolder], tuple[bool, str]]
 """Whether the claim holds, and the numbers that decide it."""
 
 
-def _judged(study: Study, topic: str, figure: str, paper: str, criterion: str, judge: Judge) -> Claim:
-    model, length = study.manifest["model"], study.manifest["options"]["length"]
-    early, middle, late, last = (scaled(layer, model["layers"]) for layer in (1, 6, 10, 11))
+def _judged(study: StudyFolder, topic: str, figure: str, paper: str, criterion: str, judge: Judge) -> Claim:
+    model, length = study.manifest.model, study.manifest.options.length
+    early, middle, late, last = (scaled(layer, model.layers) for layer in (1, 6, 10, 11))
     told = criterion.format(
         early=f"layer {early}",
         middle=f"layer {middle}",
         late=in_words(sorted({late, last})),
         last=f"layer {last}",
         distance=f"{50 * length / PAPER_LENGTH:.3g}",
-        few=f"{0.7 * model['heads']:.3g}",
-        many=f"{0.9 * model['heads']:.3g}",
+        few=f"{0.7 * model.heads:.3g}",
+        many=f"{0.9 * model.heads:.3g}",
     )
     verdict: Verdict
     try:
         holds, measured = judge(study)
         verdict = "holds" if holds else "does not hold"
-    except _CantBeSaid as reason:
+    except (_CantBeSaid, AbsentError) as reason:
         measured, verdict = str(reason), "can't be said"
     return Claim(topic, paper, told, measured, verdict, figure)
 
 
-def _layers(study: Study, *paper: int) -> list[int]:
+def _layers(study: StudyFolder, *paper: int) -> list[int]:
     """The layers that stand for those of the paper; all different, and all measured."""
-    chosen = [scaled(layer, study.manifest["model"]["layers"]) for layer in paper]
+    chosen = [scaled(layer, study.manifest.model.layers) for layer in paper]
     if len(set(chosen)) < len(chosen):
         raise _CantBeSaid("The model has too few layers for an early, a middle and a last one.")
     for layer in chosen:
-        if layer not in study.manifest["layers"]:
+        if layer not in study.manifest.layers:
             raise _CantBeSaid(f"Layer {layer} was not measured.")
     return chosen
 
 
-def _of_layer(study: Study, column: str, layer: int) -> float:
-    value = float(study.layers[column].to_numpy()[place_of(study, layer)])
+def _of_layer(study: StudyFolder, column: str, layer: int) -> float:
+    value = float(study.column("layers", column)[place_of(study, layer)])
     if np.isnan(value):
         raise _CantBeSaid(f"Layer {layer} has no high pairs.")
     return value
 
 
-def _of_heads(study: Study, column: str, layer: int) -> NDArray[np.float64]:
+def _of_heads(study: StudyFolder, column: str, layer: int) -> NDArray[np.float64]:
     """(H,)"""
-    values = study.heads[column].to_numpy(dtype=np.float64)[(study.heads["layer"] == layer).to_numpy()]
+    values = study.column("heads", column)[(study.heads["layer"] == layer).to_numpy()]
     if np.isnan(values).all():
         raise _CantBeSaid(f"Layer {layer} has no high pairs.")
     return values
@@ -132,16 +133,16 @@ def near_diagonal(attention: NDArray[Any]) -> float:
     return float((steps <= 1).mean())
 
 
-def _near(study: Study, layer: int) -> float:
+def _near(study: StudyFolder, layer: int) -> float:
     return sum(_of_layer(study, f"attention_{name}", layer) for name in ("self", "previous", "next"))
 
 
-def _summed_on_diagonal(study: Study) -> tuple[bool, str]:
+def _summed_on_diagonal(study: StudyFolder) -> tuple[bool, str]:
     share = near_diagonal(study.arrays["attention_sum"])
     return share > 0.5, f"{percent(share)} of the rows, over {study.windows:,} windows"
 
 
-def _one_text_off_diagonal(study: Study) -> tuple[bool, str]:
+def _one_text_off_diagonal(study: StudyFolder) -> tuple[bool, str]:
     try:
         share = near_diagonal(np.asarray(study.example.attention))
     except HeadscopeError:
@@ -149,7 +150,7 @@ def _one_text_off_diagonal(study: Study) -> tuple[bool, str]:
     return share < 0.5, f"{percent(share)} of the rows, on the example text"
 
 
-def _early_on_first(study: Study) -> tuple[bool, str]:
+def _early_on_first(study: StudyFolder) -> tuple[bool, str]:
     (layer,) = _layers(study, 1)
     received = study.arrays["attention_sum"][place_of(study, layer)].sum((0, 1))
     top = int(received.argmax())
@@ -157,7 +158,7 @@ def _early_on_first(study: Study) -> tuple[bool, str]:
     return top == 0, f"position {top} draws most; the first token receives {share}"
 
 
-def _middle_on_diagonal(study: Study) -> tuple[bool, str]:
+def _middle_on_diagonal(study: StudyFolder) -> tuple[bool, str]:
     early, middle, last = _layers(study, 1, 6, 11)
     shares = [_near(study, layer) for layer in (early, middle, last)]
     told = ", ".join(
@@ -166,7 +167,7 @@ def _middle_on_diagonal(study: Study) -> tuple[bool, str]:
     return shares[1] > 1.1 * max(shares[0], shares[2]), told
 
 
-def _late_on_separators(study: Study) -> tuple[bool, str]:
+def _late_on_separators(study: StudyFolder) -> tuple[bool, str]:
     layers = sorted({*_layers(study, 10), *_layers(study, 11)})
     counts = study.arrays["line_kind_count"][[place_of(study, layer) for layer in layers]].sum((0, 1))
     marks, content = counts[[SENTENCE_END, COMMA]].sum(), counts[SENTENCE_END : WORD + 1].sum()
@@ -177,7 +178,7 @@ def _late_on_separators(study: Study) -> tuple[bool, str]:
     return marks > content / 2, told + (f"; they are {percent(chance)} of the tokens" if chance is not None else "")
 
 
-def _values_with_gap(study: Study) -> tuple[bool, str]:
+def _values_with_gap(study: StudyFolder) -> tuple[bool, str]:
     (last,) = _layers(study, 11)
     low, middle = value_shares(study.arrays["similarity_histogram"][place_of(study, last)].sum(0))
     if np.isnan(low):
@@ -185,17 +186,17 @@ def _values_with_gap(study: Study) -> tuple[bool, str]:
     return low > 0.5 and middle < 0.1, f"{percent(low)} below 0.1, {percent(middle)} between 0.1 and 0.6"
 
 
-def _one_far_head(study: Study) -> tuple[bool, str]:
+def _one_far_head(study: StudyFolder) -> tuple[bool, str]:
     (last,) = _layers(study, 11)
     distances = _of_heads(study, "mean_distance", last)
-    limit = 50 * study.manifest["options"]["length"] / PAPER_LENGTH
+    limit = 50 * study.manifest.options.length / PAPER_LENGTH
     far = np.flatnonzero(distances >= limit)
     told = f"{len(far)} of {len(distances)} heads; {np.nanmin(distances):.0f} to {np.nanmax(distances):.0f} tokens"
     usual = distance_chance(study)
     return len(far) == 1, told + (f", pairs at random {usual:.0f}" if usual is not None else "")
 
 
-def _far_head_repeats(study: Study) -> tuple[bool, str]:
+def _far_head_repeats(study: StudyFolder) -> tuple[bool, str]:
     (last,) = _layers(study, 11)
     distances, repeats = (_of_heads(study, name, last) for name in ("mean_distance", "repeat_probability"))
     chance = float(np.nanmean(_of_heads(study, "repeat_chance", last)))
@@ -204,7 +205,7 @@ def _far_head_repeats(study: Study) -> tuple[bool, str]:
     return far == most and repeats[far] > 2 * chance, f"{told}; chance {percent(chance)}"
 
 
-def _in_one_sentence(study: Study) -> tuple[bool, str]:
+def _in_one_sentence(study: StudyFolder) -> tuple[bool, str]:
     (last,) = _layers(study, 11)
     shares, chances = (_of_heads(study, name, last) for name in ("same_sentence_probability", "same_sentence_chance"))
     chance, least = float(np.nanmean(chances)), float(np.nanmin(shares))
@@ -212,23 +213,23 @@ def _in_one_sentence(study: Study) -> tuple[bool, str]:
     return least > 1 / 3 and bool(np.nanmin(shares / chances) > 1.1), told
 
 
-def _one_focal_token(study: Study) -> tuple[bool, str]:
+def _one_focal_token(study: StudyFolder) -> tuple[bool, str]:
     (last,) = _layers(study, 11)
     shares = _of_heads(study, "focal_share", last)
     told = f"{percent(float(np.nanmin(shares)))} to {percent(float(np.nanmax(shares)))} over the heads"
     return bool(np.nanmin(shares) > 0.5), told
 
 
-def _focal_tokens_differ(study: Study) -> tuple[bool, str]:
+def _focal_tokens_differ(study: StudyFolder) -> tuple[bool, str]:
     (last,) = _layers(study, 11)
-    heads = study.manifest["model"]["heads"]
+    heads = study.manifest.model.heads
     if heads < 4:
         raise _CantBeSaid(f"The model has {heads} heads in a layer, too few to tell.")
     unique = _of_layer(study, "unique_focal_tokens", last)
     return 0.7 * heads <= unique <= 0.9 * heads, f"{unique:.1f} of {heads}"
 
 
-def _distance_by_depth(study: Study) -> tuple[bool, str]:
+def _distance_by_depth(study: StudyFolder) -> tuple[bool, str]:
     layers = _layers(study, 1, 6, 11)
     early, middle, last = (_of_layer(study, "mean_distance", layer) for layer in layers)
     told = ", ".join(

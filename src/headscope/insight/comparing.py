@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
-from headscope.folder.study_folder import Study, read
+from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.claims import claims
 from headscope.insight.matching import match_heads
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from headscope.measure.catalogue import columns
+from headscope.wording import listed
 
 SAME = ("length", "threshold", "line_threshold", "special", "short")
 """Options that change what the numbers mean: studies that differ in one can't stand side by side."""
@@ -44,14 +42,14 @@ QUANTITIES: dict[str, Quantity] = {
 }
 
 
-class Comparison:
-    """Several studies, side by side. `headscope.compare` makes one.
+class Compared:
+    """Several studies, side by side. See `headscope.compare`.
 
     models: their labels. table: a row per model and layer. claims: a row per claim of the paper, a column per model.
     matches: heads of two models that are each other's nearest. sentences: what is common and what is not.
     """
 
-    def __init__(self, studies: Mapping[str, Study]) -> None:
+    def __init__(self, studies: Mapping[str, StudyFolder]) -> None:
         self.studies = dict(studies)
 
     @property
@@ -60,7 +58,12 @@ class Comparison:
 
     @property
     def same_texts(self) -> bool:
-        return len({study.manifest["texts"]["name"] for study in self.studies.values()}) == 1
+        return len({study.manifest.source.name for study in self.studies.values()}) == 1
+
+    @property
+    def of_texts(self) -> bool:
+        """Not of images, of which the paper claims nothing."""
+        return all(study.manifest.kind == "texts" for study in self.studies.values())
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -68,7 +71,7 @@ class Comparison:
 
     @cached_property
     def claims(self) -> pd.DataFrame:
-        judged = {name: claims(study) for name, study in self.studies.items()}
+        judged = {name: claims(study) if self.of_texts else [] for name, study in self.studies.items()}
         first = next(iter(judged.values()))
         verdicts = {name: [claim.verdict for claim in found] for name, found in judged.items()}
         return pd.DataFrame(
@@ -81,6 +84,9 @@ class Comparison:
 
     @cached_property
     def sentences(self) -> list[str]:
+        if not self.of_texts:
+            shortest = _extreme(self, "distance", "The mean distance is shortest", "{:.1f} patches", largest=False)
+            return [shortest, _focal(self), *_matches_in_words(self)]
         return [
             _above_chance(self, "same_sentence_over_chance", "High pairs lie within one sentence"),
             _above_chance(self, "repeats_over_chance", "High pairs are of equal tokens"),
@@ -91,64 +97,38 @@ class Comparison:
             *_matches_in_words(self),
         ]
 
-    def figure(self) -> Figure:
-        """Six panels, a line a model: each quantity from the first layer to the last."""
-        from headscope.show.figures.comparison import draw
-
-        return draw(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, and the table beside it as .csv and .parquet."""
-        from headscope.show.pages.comparison import page
-
-        target = Path(path)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(page(self), "utf-8")
-            self.table.to_csv(target.with_suffix(".csv"), index=False)
-            self.table.to_parquet(target.with_suffix(".parquet"), index=False)
-        except OSError as problem:
-            raise HeadscopeError(f"{target} can't be written: {problem.strerror}.") from None
-
-    def _repr_html_(self) -> str:
-        from headscope.show.pages.comparison import snippet
-
-        return snippet(self)
-
     def __repr__(self) -> str:
-        return f"Comparison({', '.join(self.models)})"
+        return f"{type(self).__name__}({', '.join(self.models)})"
 
 
-def compare(studies: Iterable[Study | str | os.PathLike[str]]) -> Comparison:
-    """Put finished studies side by side.
-
-    studies: two or more, each a `Study` or the folder of one, measured with the same options.
-
-    >>> import headscope
-    >>> comparison = headscope.compare(["minilm-study", "mpnet-study"])  # doctest: +SKIP
-    >>> comparison.table  # doctest: +SKIP
-    """
-    opened = [study if isinstance(study, Study) else read(study) for study in studies]
+def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
+    """Two or more studies under their labels; those that can't stand side by side are refused."""
+    opened = list(studies)
     if len(opened) < 2:
         raise HeadscopeError(f"Give two or more study folders to compare; {len(opened)} was given.")
     for study in opened[1:]:
+        if study.manifest.kind != opened[0].manifest.kind:
+            raise HeadscopeError(
+                f"{opened[0].folder} is a study of {opened[0].manifest.kind}, {study.folder} one of "
+                f"{study.manifest.kind}; only studies of the same can be compared."
+            )
         for option in SAME:
-            here, there = opened[0].manifest["options"][option], study.manifest["options"][option]
+            here, there = (getattr(one.manifest.options, option) for one in (opened[0], study))
             if here != there:
                 raise HeadscopeError(
                     f"{opened[0].folder} was measured with --{option.replace('_', '-')} {here}, {study.folder} with "
                     f"{there}; only studies with the same can be compared."
                 )
-    return Comparison(dict(zip(_labels(opened), opened, strict=True)))
+    return dict(zip(_labels(opened), opened, strict=True))
 
 
-def _labels(studies: list[Study]) -> list[str]:
+def _labels(studies: list[StudyFolder]) -> list[str]:
     """Short names of the models; of those that are the same, the folders' names too."""
     short = []
     for study in studies:
         name = study.model_name
         random = "random " if name.startswith("random:") else ""
-        stack = study.manifest["model"].get("stack")
+        stack = study.manifest.model.stack
         short.append(random + Path(name.removeprefix("random:")).name + (f" {stack}" if stack else ""))
     doubled = {name for name in short if short.count(name) > 1}
     labels = [
@@ -161,76 +141,95 @@ def _labels(studies: list[Study]) -> list[str]:
     return labels
 
 
-def _by_depth(name: str, study: Study) -> pd.DataFrame:
-    layers = study.layers
-    deepest = study.manifest["model"]["layers"] - 1
+def _by_depth(name: str, study: StudyFolder) -> pd.DataFrame:
+    deepest = study.manifest.model.layers - 1
+    layer = study.column("layers", "layer")
+    column = {
+        name: _where_there_is(study, name)
+        for name in (
+            "mean_distance",
+            "same_sentence_probability",
+            "repeat_probability",
+            "unique_focal_tokens",
+            "block_contrast",
+            *(f"attention_to_{kind}" for kind in SEPARATORS),
+        )
+    }
+    known = columns(study.manifest.gives)
+    chance = {
+        name: _where_there_is(study, known[name].chance if name in known else None)
+        for name in ("same_sentence_probability", "repeat_probability")
+    }
     return pd.DataFrame(
         {
             "model": name,
-            "layer": layers["layer"],
-            "depth": layers["layer"] / max(deepest, 1),
-            "distance": layers["mean_distance"],
+            "layer": layer.astype(np.int64),
+            "depth": layer / max(deepest, 1),
+            "distance": column["mean_distance"],
             "distance_chance": _or_nan(distance_chance(study)),
-            "same_sentence": layers["same_sentence_probability"],
-            "same_sentence_chance": layers["same_sentence_chance"],
-            "same_sentence_over_chance": layers["same_sentence_probability"] / layers["same_sentence_chance"],
-            "repeats": layers["repeat_probability"],
-            "repeat_chance": layers["repeat_chance"],
-            "repeats_over_chance": layers["repeat_probability"] / layers["repeat_chance"],
-            "attention_on_separators": layers[[f"attention_to_{kind}" for kind in SEPARATORS]].sum(axis=1),
+            "same_sentence": column["same_sentence_probability"],
+            "same_sentence_chance": chance["same_sentence_probability"],
+            "same_sentence_over_chance": column["same_sentence_probability"] / chance["same_sentence_probability"],
+            "repeats": column["repeat_probability"],
+            "repeat_chance": chance["repeat_probability"],
+            "repeats_over_chance": column["repeat_probability"] / chance["repeat_probability"],
+            "attention_on_separators": sum(column[f"attention_to_{kind}"] for kind in SEPARATORS),
             "separators_chance": _or_nan(kind_chance(study, SEPARATORS)),
-            "unique_focal_tokens": layers["unique_focal_tokens"],
-            "unique_focal_share": layers["unique_focal_tokens"] / study.manifest["model"]["heads"],
-            "block_contrast": layers["block_contrast"],
+            "unique_focal_tokens": column["unique_focal_tokens"],
+            "unique_focal_share": column["unique_focal_tokens"] / study.manifest.model.heads,
+            "block_contrast": column["block_contrast"],
         }
     )
+
+
+def _where_there_is(study: StudyFolder, name: str | None) -> NDArray[np.float64]:
+    """A column of the layers; NaN where the study has none such."""
+    if name is None or name not in study.layers:
+        return np.full(len(study.layers), np.nan)
+    return study.column("layers", name)
 
 
 def _or_nan(chance: float | None) -> float:
     return np.nan if chance is None else chance
 
 
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _above_chance(comparison: Comparison, column: str, opening: str) -> str:
+def _above_chance(comparison: Compared, column: str, opening: str) -> str:
     """Above chance means by a tenth, in the mean over the layers."""
     means = comparison.table.groupby("model", sort=False)[column].mean()
     above = [name for name in comparison.models if means[name] > 1.1]
     told = ", ".join(f"{name} {means[name]:.2f}" for name in comparison.models if not np.isnan(means[name]))
     where = (
-        "in all models" if len(above) == len(comparison.models) else f"in {_listed(above)}" if above else "in no model"
+        "in all models" if len(above) == len(comparison.models) else f"in {listed(above)}" if above else "in no model"
     )
     return f"{opening} more often than chance {where} (times chance, mean over the layers: {told})."
 
 
-def _extreme(comparison: Comparison, column: str, opening: str, form: str, *, largest: bool = True) -> str:
+def _extreme(comparison: Compared, column: str, opening: str, form: str, *, largest: bool = True) -> str:
     told = []
     for name, table in comparison.table.groupby("model", sort=False):
         values = table.set_index("layer")[column].dropna()
         if len(values):
             place = int(values.argmax() if largest else values.argmin())
             told.append(f"in layer {values.index[place]} of {name} ({form.format(values.iloc[place])})")
-    return f"{opening} {_listed(told)}." if told else f"{opening} nowhere: there are no high pairs."
+    return f"{opening} {listed(told)}." if told else f"{opening} nowhere: there are no high pairs."
 
 
-def _focal(comparison: Comparison) -> str:
+def _focal(comparison: Compared) -> str:
     last = comparison.table.groupby("model", sort=False).last()
-    heads = {name: study.manifest["model"]["heads"] for name, study in comparison.studies.items()}
+    heads = {name: study.manifest.model.heads for name, study in comparison.studies.items()}
     unique = last["unique_focal_tokens"]
     told = [f"{unique[name]:.1f} of {heads[name]} in {name}" for name in comparison.models]
-    return f"In the last layer the heads have different focal tokens: {_listed(told)}."
+    return f"In the last layer the heads have different focal tokens: {listed(told)}."
 
 
-def _claims_in_words(comparison: Comparison) -> list[str]:
+def _claims_in_words(comparison: Compared) -> list[str]:
     verdicts = comparison.claims.set_index("claim")[comparison.models]
     everywhere = verdicts.index[(verdicts == "holds").all(axis=1)].tolist()
     nowhere = verdicts.index[(verdicts != "holds").all(axis=1)].tolist()
     held = [int((verdicts[name] == "holds").sum()) for name in comparison.models]
     first, *others = zip(held, comparison.models, strict=True)
     counts = [f"{first[0]} hold in {first[1]}", *(f"{count} in {name}" for count, name in others)]
-    told = [f"Of the paper's {len(verdicts)} claims, {_listed(counts)}."]
+    told = [f"Of the paper's {len(verdicts)} claims, {listed(counts)}."]
     if everywhere:
         told.append(f"Claims that hold in every model: {', '.join(f'“{name}”' for name in everywhere)}.")
     if nowhere:
@@ -238,7 +237,7 @@ def _claims_in_words(comparison: Comparison) -> list[str]:
     return told
 
 
-def _matches_in_words(comparison: Comparison) -> list[str]:
+def _matches_in_words(comparison: Compared) -> list[str]:
     told = []
     for (one, other), found in comparison.matches.groupby(["model", "other_model"], sort=False):
         told.append(

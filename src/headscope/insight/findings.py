@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from headscope.corpus.windows import SEPARATORS
-from headscope.folder.study_folder import Study
+from headscope.folder.array_file import AbsentError
+from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import attention_chance, distance_chance, kind_chance
 from headscope.insight.choices import nearest_and_farthest, row_of
-from headscope.measure.glossary import Unit
+from headscope.measure.declaration import Unit
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
 PUNCTUATION = ("sentence_end", "comma", "punctuation")
@@ -44,34 +46,43 @@ class Finding:
     figure: str | None = None
 
 
-def findings(study: Study) -> list[Finding]:
-    """The most telling first; those that need high pairs are absent where a model has none."""
-    return [finding for find in FINDERS if (finding := find(study)) is not None]
+def findings(study: StudyFolder) -> list[Finding]:
+    """The most telling first; those that need high pairs are absent where a model has none, and those that need what
+    the study does not have: words, where it is of images, or what its version did not keep."""
+    told = []
+    for find in FINDERS:
+        try:
+            finding = find(study)
+        except AbsentError:
+            continue
+        if finding is not None:
+            told.append(finding)
+    return told
 
 
-def punctuation(study: Study) -> Finding | None:
+def punctuation(study: StudyFolder) -> Finding | None:
     return _drawn(study, "Punctuation", PUNCTUATION, "punctuation", figure="4")
 
 
-def first_token(study: Study) -> Finding | None:
+def first_token(study: StudyFolder) -> Finding | None:
     return _drawn(study, "First token", ("first",), "the first token", figure="2")
 
 
-def special_tokens(study: Study) -> Finding | None:
+def special_tokens(study: StudyFolder) -> Finding | None:
     """Absent where there are none, or where they draw next to nothing."""
     if _layers(study, "attention_to_special").max() < 0.05:
         return None
     return _drawn(study, "Special tokens", ("special",), "special tokens other than the first", figure="2")
 
 
-def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding | None:
+def _drawn(study: StudyFolder, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding | None:
     """Attention that tokens of some kinds draw: where most, and in the last layer. Absent without such tokens."""
     shares = sum(_layers(study, f"attention_to_{kind}") for kind in kinds)
     assert isinstance(shares, np.ndarray)
     chance = kind_chance(study, kinds)
     if chance == 0:
         return None
-    numbers, top = study.manifest["layers"], int(shares.argmax())
+    numbers, top = study.manifest.layers, int(shares.argmax())
     if chance is not None and against_chance(shares[top], chance) != "above":
         sentence = (
             f"No layer favours {called}: at most {percent(shares[top])} of attention, in layer {numbers[top]}, "
@@ -88,13 +99,13 @@ def _drawn(study: Study, topic: str, kinds: Sequence[str], called: str, figure: 
     return Finding(topic, sentence, value, f"attention on {called}, {where}", chance, figure=figure)
 
 
-def lines(study: Study) -> Finding | None:
+def lines(study: StudyFolder) -> Finding | None:
     shares = _layers(study, "line_separator_share")
     if np.isnan(shares).all():
         return None
     chance = kind_chance(study, SEPARATORS)
     most, least = around_peak(shares), int(np.nanargmin(shares))
-    value, numbers = float(shares[most].mean()), study.manifest["layers"]
+    value, numbers = float(shares[most].mean()), study.manifest.layers
     where = in_words([numbers[place] for place in most])
     if chance is not None and against_chance(np.nanmax(shares), chance) != "above":
         sentence = (
@@ -108,12 +119,12 @@ def lines(study: Study) -> Finding | None:
     return Finding("Lines", sentence, value, f"lines on separators, {where}", chance, figure="3")
 
 
-def same_sentence(study: Study) -> Finding | None:
+def same_sentence(study: StudyFolder) -> Finding | None:
     shares, chances = _layers(study, "same_sentence_probability"), _layers(study, "same_sentence_chance")
     if np.isnan(shares).all():
         return None
     top = int(np.nanargmax(shares - chances))
-    value, chance, layer = float(shares[top]), float(chances[top]), study.manifest["layers"][top]
+    value, chance, layer = float(shares[top]), float(chances[top]), study.manifest.layers[top]
     above = sum(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True))
     where, most = (f"in {above} of {len(shares)} layers", "most") if above else ("in no layer", "at most")
     sentence = (
@@ -123,8 +134,8 @@ def same_sentence(study: Study) -> Finding | None:
     return Finding("Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", chance, figure="8")
 
 
-def repeats(study: Study) -> Finding | None:
-    head = _top(study.heads.to_dict("records"), "repeat_probability")
+def repeats(study: StudyFolder) -> Finding | None:
+    head = _top(_heads(study, "repeat_probability", "repeat_chance"), "repeat_probability")
     if head is None:
         return None
     value, chance = float(head["repeat_probability"]), float(head["repeat_chance"])
@@ -143,14 +154,14 @@ def repeats(study: Study) -> Finding | None:
     return Finding("Repeated tokens", sentence, value, f"pairs of equal tokens, {head_name(head)}", chance, figure="6")
 
 
-def distant_repeats(study: Study) -> Finding | None:
+def distant_repeats(study: StudyFolder) -> Finding | None:
     """The head that finds equal tokens across the whole text: its pairs lie as far apart as pairs at random."""
     usual = distance_chance(study)
     if usual is None:
         return None
     far = [
         row
-        for row in study.heads.to_dict("records")
+        for row in _heads(study, "repeat_probability", "repeat_chance", "mean_distance")
         if row["repeat_probability"] >= max(0.2, 10 * row["repeat_chance"]) and row["mean_distance"] >= 0.9 * usual
     ]
     head = _top(far, "repeat_probability")
@@ -161,43 +172,53 @@ def distant_repeats(study: Study) -> Finding | None:
         f"{percent(head['repeat_probability'])} of its high pairs, which lie {head['mean_distance']:.0f} tokens apart "
         f"on average, about as far as pairs at random ({usual:.0f})."
     )
-    length = study.manifest["options"]["length"]
+    length = study.manifest.options.length
     what = f"mean distance, {head_name(head)}"
     return Finding("Repeats far apart", sentence, head["mean_distance"], what, usual, "tokens", length, figure="10")
 
 
-def distance_by_depth(study: Study) -> Finding | None:
+def distance_by_depth(study: StudyFolder) -> Finding | None:
     distances = _layers(study, "mean_distance")
     if np.isnan(distances[[0, -1]]).any():
         return None
-    usual, numbers, length = distance_chance(study), study.manifest["layers"], study.manifest["options"]["length"]
+    usual, numbers, length = distance_chance(study), study.manifest.layers, study.manifest.options.length
     least = int(np.nanargmin(distances))
     last = len(distances) - 1
     told = {least: f"in layer {numbers[least]} (the least)", 0: f"in layer {numbers[0]}", last: f"in {_last(study)}"}
     parts = [f"{_tokens(distances[place])} {words}" for place, words in sorted(told.items())]
-    parts[0] = parts[0].replace(" in ", " tokens in ", 1)
+    parts[0] = parts[0].replace(" in ", f" {_steps(study)} in ", 1)
     sentence = f"High pairs span on average {' and '.join([', '.join(parts[:-1]), parts[-1]][not parts[1:] :])}"
     sentence += f"; pairs at random span {_tokens(usual)}." if usual is not None else "."
     what = f"mean distance, layer {numbers[least]}"
-    return Finding("Distance", sentence, float(distances[least]), what, usual, "tokens", length, figure="13")
+    return Finding(
+        "Distance",
+        sentence,
+        float(distances[least]),
+        what,
+        usual,
+        "tokens",
+        length,
+        figure="13" if study.grid is None else "grid",
+    )
 
 
-def distance_of_heads(study: Study) -> Finding | None:
+def distance_of_heads(study: StudyFolder) -> Finding | None:
     ends = nearest_and_farthest(study)
     if len(ends) < 2:
         return None
     near, far = (row_of(study, *end).to_dict() for end in ends)
     sentence = (
-        f"The shortest-ranged head is {head_name(near)}: {_range(near)}. "
-        f"The longest-ranged is {head_name(far)}: {_range(far)}."
+        f"The shortest-ranged head is {head_name(near)}: {_range(study, near)}. "
+        f"The longest-ranged is {head_name(far)}: {_range(study, far)}."
     )
-    length, what = study.manifest["options"]["length"], f"mean distance, {head_name(near)}"
+    length, what = study.manifest.options.length, f"mean distance, {head_name(near)}"
     value = float(near["mean_distance"])
-    return Finding("Range of heads", sentence, value, what, distance_chance(study), "tokens", length, figure="7")
+    figure = "7" if study.grid is None else "grid"
+    return Finding("Range of heads", sentence, value, what, distance_chance(study), "tokens", length, figure=figure)
 
 
-def focal(study: Study) -> Finding | None:
-    shares, numbers = _layers(study, "focal_share"), study.manifest["layers"]
+def focal(study: StudyFolder) -> Finding | None:
+    shares, numbers = _layers(study, "focal_share"), study.manifest.layers
     if np.isnan(shares).all():
         return None
     top, least = int(np.nanargmax(shares)), int(np.nanargmin(shares))
@@ -206,9 +227,9 @@ def focal(study: Study) -> Finding | None:
     return Finding("Focal token", sentence, float(shares[top]), f"focal share, layer {numbers[top]}", figure="11")
 
 
-def unique_focal(study: Study) -> Finding | None:
-    unique, numbers = _layers(study, "unique_focal_tokens"), study.manifest["layers"]
-    heads = study.manifest["model"]["heads"]
+def unique_focal(study: StudyFolder) -> Finding | None:
+    unique, numbers = _layers(study, "unique_focal_tokens"), study.manifest.layers
+    heads = study.manifest.model.heads
     if heads == 1 or not unique.any():
         return None
     top, least = int(unique.argmax()), int(unique.argmin())
@@ -219,8 +240,8 @@ def unique_focal(study: Study) -> Finding | None:
     return Finding("Division of labour", sentence.rstrip(".") + ".", value, what, None, "count", heads, figure="11")
 
 
-def blocks(study: Study) -> Finding | None:
-    contrasts, numbers = _layers(study, "block_contrast"), study.manifest["layers"]
+def blocks(study: StudyFolder) -> Finding | None:
+    contrasts, numbers = _layers(study, "block_contrast"), study.manifest.layers
     if np.isnan(contrasts).all():
         return None
     top = int(np.nanargmax(contrasts))
@@ -238,9 +259,9 @@ def blocks(study: Study) -> Finding | None:
     return Finding("Blocks", sentence, value, f"block contrast, layer {numbers[top]}", 0.0, "difference", figure="5")
 
 
-def neighbours(study: Study) -> Finding:
+def neighbours(study: StudyFolder) -> Finding:
     called = {"self": "itself", "previous": "the token before it", "next": "the token after it"}
-    table = study.heads[[f"attention_{name}" for name in called]]
+    table = pd.DataFrame({f"attention_{name}": study.column("heads", f"attention_{name}") for name in called})
     many = int((table.max(axis=1) >= 0.5).sum())
     place = int(table.max(axis=1).to_numpy().argmax())
     head, name = study.heads.iloc[place].to_dict(), table.columns[int(table.iloc[place].to_numpy().argmax())]
@@ -259,11 +280,11 @@ def neighbours(study: Study) -> Finding:
     return Finding("Neighbours", sentence, value, f"attention to {target}, {head_name(head)}", chance, figure="2")
 
 
-def spectrum(study: Study) -> Finding | None:
+def spectrum(study: StudyFolder) -> Finding | None:
     low, middle = value_shares(study.arrays["similarity_histogram"].sum((0, 1)))
     if np.isnan(low):
         return None
-    threshold = study.manifest["options"]["threshold"]
+    threshold = study.manifest.options.threshold
     bounds = f"between {GAP[0]} and {GAP[1]}"
     if low + middle < 0.1:
         meaning = f"nearly all lie above, so the threshold {threshold:g} parts little"
@@ -277,7 +298,7 @@ def spectrum(study: Study) -> Finding | None:
     return Finding("Threshold", sentence, middle, f"values of N {bounds}", figure="spectrum")
 
 
-def crowded(study: Study) -> Finding | None:
+def crowded(study: StudyFolder) -> Finding | None:
     """Layers in which most pairs are high: their shares can't stray far from chance."""
     possible = study.arrays["similarity_histogram"].sum((1, 2))
     shares = np.divide(study.layers["pairs"], possible, out=np.zeros(len(possible)), where=possible > 0)
@@ -285,7 +306,7 @@ def crowded(study: Study) -> Finding | None:
     if not len(full):
         return None
     top = int(shares.argmax())
-    numbers = study.manifest["layers"]
+    numbers = study.manifest.layers
     where = in_words([numbers[place] for place in full])
     many = f"more than half of all pairs are high, {percent(shares[top])} in layer {numbers[top]}"
     sentence = (
@@ -295,7 +316,7 @@ def crowded(study: Study) -> Finding | None:
     return Finding("Crowded layers", sentence, float(shares[top]), f"pairs that are high, layer {numbers[top]}")
 
 
-def silent(study: Study) -> Finding | None:
+def silent(study: StudyFolder) -> Finding | None:
     """Heads without a single high pair."""
     none = int((study.heads["pairs"] == 0).sum())
     if not none:
@@ -304,7 +325,7 @@ def silent(study: Study) -> Finding | None:
     return Finding("Silent heads", sentence, none / len(study.heads), "heads without a high pair")
 
 
-FINDERS: tuple[Callable[[Study], Finding | None], ...] = (
+FINDERS: tuple[Callable[[StudyFolder], Finding | None], ...] = (
     punctuation,
     same_sentence,
     repeats,
@@ -342,9 +363,16 @@ def around_peak(shares: Numbers) -> NDArray[np.int64]:
     return np.arange(max(low[low < peak], default=-1) + 1, min(low[low > peak], default=len(shares)))
 
 
-def _layers(study: Study, column: str) -> Numbers:
+def _layers(study: StudyFolder, column: str) -> Numbers:
     """A column of the layers' table."""
-    return study.layers[column].to_numpy(dtype=np.float64)
+    return study.column("layers", column)
+
+
+def _heads(study: StudyFolder, *columns: str) -> list[dict[Any, Any]]:
+    """The rows of the heads' table, which must have these columns."""
+    for column in columns:
+        study.column("heads", column)
+    return study.heads.to_dict("records")
 
 
 def _top(rows: list[dict[Any, Any]], column: str) -> dict[Any, Any] | None:
@@ -353,17 +381,23 @@ def _top(rows: list[dict[Any, Any]], column: str) -> dict[Any, Any] | None:
     return max(known, key=lambda row: row[column]) if known else None
 
 
-def _last(study: Study) -> str:
+def _last(study: StudyFolder) -> str:
     """The last layer measured, which need not be the model's."""
-    number = study.manifest["layers"][-1]
-    return "the last layer" if number == study.manifest["model"]["layers"] - 1 else f"layer {number}"
+    number = study.manifest.layers[-1]
+    return "the last layer" if number == study.manifest.model.layers - 1 else f"layer {number}"
 
 
 def _tokens(distance: float) -> str:
     return f"{distance:.0f}" if distance >= 10 else f"{distance:.1f}"
 
 
-def _range(head: dict[Any, Any]) -> str:
+def _steps(study: StudyFolder) -> str:
+    """What a distance is counted in."""
+    return "tokens" if study.grid is None else "patches"
+
+
+def _range(study: StudyFolder, head: dict[Any, Any]) -> str:
     many = head["pairs_per_window"]
     pairs = f"{many:,.0f}" if many >= 10 else f"{many:.1f}"
-    return f"{_tokens(head['mean_distance'])} tokens on average over {pairs} high pairs a window"
+    window = "a window" if study.grid is None else "an image"
+    return f"{_tokens(head['mean_distance'])} {_steps(study)} on average over {pairs} high pairs {window}"

@@ -9,24 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-PROFILE = (
-    "pairs_per_window",
-    "mean_distance",
-    "repeat_probability",
-    "same_sentence_probability",
-    "focal_share",
-    "attention_self",
-    "attention_previous",
-    "attention_next",
-    "attention_to_first",
-    "attention_to_special",
-    "attention_to_sentence_end",
-    "attention_to_comma",
-    "attention_to_punctuation",
-    "lines_per_window",
-    "line_separator_share",
-    "block_contrast",
-)
+from headscope.measure.catalogue import columns
+
+PROFILE = tuple(column.name for column in columns().values() if column.profile)
 """The columns of the table `heads` that say what a head does."""
 PLACE = ["layer", "head"]
 

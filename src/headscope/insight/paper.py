@@ -60,7 +60,7 @@ def _high_pairs(model: Model, example: dict[str, Any]) -> dict[int, list[Pair]]:
     """Head -> its high pairs, i < j, in the layer of the example."""
     import torch
 
-    from headscope.measure.definitions import context_similarity, normalise, pairs_among, peak
+    from headscope.measure.definitions_torch import context_similarity, normalise, pairs_among, peak
     from headscope.model.capture import Capture
 
     ids = token_ids(model.tokenizer, example["tokens"])

@@ -1,76 +1,97 @@
-"""The states of all measures, and how a batch adds to them."""
+"""All measures at once: what a study makes of the A and Z of its windows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
-from headscope.files import Arrays
-from headscope.measure.measures import MEASURES, STATES
-from headscope.measure.observation import Observe, Seen, Sums, Tokens, observer
+from headscope.files import Arrays, zeros
+from headscope.measure.catalogue import STATES, shard_specs
+from headscope.measure.declaration import Specs
+from headscope.measure.measures import MEASURES
+from headscope.measure.observation import Seen, Sums, Tokens
+from headscope.measure.observer import observer
 from headscope.measure.triangles import pack
 from headscope.model.capture import Capture
 from headscope.options import Options
-from headscope.run.threads import Lanes, Turns
 
 ON_LINES = "attention_sum_on_lines"
 """Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `Sums`."""
-Measured = tuple[Batch, Tensor | None]
-"""A batch, and the pixels that a vision model takes instead of its tokens."""
+InTurn = Callable[[Hashable], AbstractContextManager[None]]
+"""in_turn(place): batches pass a place one at a time, in their order, so that sums have the same bits every time."""
 
 
-class Tally:
-    """Measures the batches of one shard and adds them up. L is the number of layers measured, not of layers there
-    are."""
+@dataclass(frozen=True)
+class AllMeasures:
+    """The states of every measure. layers: those measured, by their numbers; heads: of each.
 
-    def __init__(self, heads: int, layers: tuple[int, ...], options: Options, device: torch.device) -> None:
-        self._heads = heads
-        self._layers = layers
-        self._options = options
+    A description that every worker gets a copy of (see `run.consumer`); `begin` makes what adds up one shard.
+    """
+
+    options: Options
+    layers: tuple[int, ...]
+    heads: int
+
+    def specs(self) -> Specs:
+        return shard_specs(len(self.layers), self.heads, self.options.length)
+
+    def begin(self, device: torch.device) -> ShardOfMeasures:
+        return ShardOfMeasures(self, device)
+
+    def identity(self) -> dict[str, Any]:
+        """Results of another set of options are other results."""
+        return self.options.as_dict()
+
+
+class ShardOfMeasures:
+    """The states of one shard. L is the number of layers measured, not of layers there are."""
+
+    def __init__(self, what: AllMeasures, device: torch.device) -> None:
+        self._what = what
         self._device = device
-        self._observe: Observe = observer(device)
+        self._observe = observer(device)
+        size = len(what.layers), what.heads, what.options.length
         self.states: dict[str, Tensor] = {
-            name: state.zeros(len(layers), heads, options.length, device) for name, state in STATES.items()
+            name: torch.from_numpy(zeros(state.size(*size), state.shard_dtype)).to(device)
+            for name, state in STATES.items()
         }
         self.states[ON_LINES] = self.states.pop("attention_sum")
-        self._sums = [Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(layers))]
+        self._sums = [
+            Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(what.layers))
+        ]
 
-    def add(self, lanes: Lanes, batches: Iterable[Measured], tick: Callable[[int], None]) -> None:
-        """Run the model over batches and add what all measures see; `tick` is told the windows of each."""
-        turns = Turns()
-
-        def take(capture: Capture, number: int, item: Measured) -> None:
-            self._take(capture, turns, number, *item)
-
-        lanes.run(batches, take, turns, lambda item: tick(len(item[0])))
-
-    def _take(self, capture: Capture, turns: Turns, number: int, batch: Batch, pixels: Tensor | None) -> None:
-        """One batch, in one lane."""
-        tokens = Tokens.of(batch, self._options.special, self._device)
-        seen = Seen.empty(len(self._layers), len(batch), self._heads, self._device)
+    def take(self, capture: Capture, batch: Batch, in_turn: InTurn) -> None:
+        """Run one batch through the model, in the thread that calls, and add what all measures see."""
+        layers, options = self._what.layers, self._what.options
+        tokens = Tokens.of(batch, options.special, self._device)
+        seen = Seen.empty(len(layers), len(batch), self._what.heads, self._device)
 
         def receive(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
-            if layer in self._layers:
-                index = self._layers.index(layer)
-                with turns.turn((layer, heads.start), number):
-                    self._observe(attention, output, heads, tokens, self._options, self._sums[index], seen.layer(index))
+            if layer in layers:
+                index = layers.index(layer)
+                with in_turn((layer, heads.start)):
+                    self._observe(attention, output, heads, tokens, options, self._sums[index], seen.layer(index))
 
-        if pixels is None:
-            capture.run_by_heads(tokens.ids, tokens.real.long(), receive, last=self._layers[-1])
+        if batch.pixels is None:
+            capture.run_by_heads(tokens.ids, tokens.real.long(), receive, last=layers[-1])
         else:
-            capture.run_by_heads(pixels, None, receive, last=self._layers[-1])
+            pixels = torch.from_numpy(batch.pixels).to(self._device, capture.dtype)
+            capture.run_by_heads(pixels, None, receive, last=layers[-1])
         self._refuse_nan(seen)
-        with turns.turn("measures", number):
+        with in_turn("measures"):
             for measure in MEASURES:
-                measure.update(self.states, tokens, seen)
+                if measure.update is not None:
+                    measure.update(self.states, tokens, seen)
 
     def arrays(self) -> Arrays:
-        """The states of a shard, symmetric ones packed. They are handed over: nothing can be added after."""
+        """The states, symmetric ones packed. They are handed over: nothing can be added after."""
         self.states["attention_sum"] = self.states.pop(ON_LINES).add_(self.states["attention_sum_without_lines"])
         arrays: Arrays = {}
         for name, state in STATES.items():
@@ -84,6 +105,6 @@ class Tally:
         if bool(wrong.any()):
             index, _, head = (int(place) for place in wrong.nonzero()[0])
             raise HeadscopeError(
-                f"Layer {self._layers[index]}, head {head} puts out NaN or infinity; the model's weights are damaged, "
-                "or its precision is too low (try --dtype float32)."
+                f"Layer {self._what.layers[index]}, head {head} puts out NaN or infinity; the model's weights are "
+                "damaged, or its precision is too low (try --dtype float32)."
             )

@@ -1,73 +1,58 @@
 """Z -> C -> N -> high pairs, and A -> lines -> blocks: pure functions, the definitions of the method.
 
-B windows, H heads, S tokens, d the width of a head. A pair is unordered, i < j.
+S tokens, d the width of a head. A pair is unordered, i < j. `definitions_torch` has the same for batches on any device.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import Any
 
-VALUE_BINS = 200
-"""Bins of the value spectrum, equal ones on -1..1."""
-SHARE_BINS = 50
-"""Bins of a distribution of shares, equal ones on 0..1; the last one is closed."""
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 
-def context_similarity(output: Tensor) -> Tensor:
+def context_similarity(output: Array) -> Array:
     """C = Z Zᵀ with the diagonal set to 0: (..., S, d) -> (..., S, S), float32.
 
-    >>> context_similarity(torch.tensor([[1.0, 0.0], [2.0, 1.0]]))
-    tensor([[0., 2.],
-            [2., 0.]])
+    >>> context_similarity(np.array([[1.0, 0.0], [2.0, 1.0]]))
+    array([[0., 2.],
+           [2., 0.]], dtype=float32)
     """
-    output = output.float()
-    similarity = output @ output.mT
-    similarity.diagonal(dim1=-2, dim2=-1).zero_()
+    output = np.asarray(output, dtype=np.float32)
+    similarity: Array = output @ output.swapaxes(-1, -2)
+    places = np.arange(similarity.shape[-1])
+    similarity[..., places, places] = 0
     return similarity
 
 
-def pairs_among(taking_part: Tensor) -> Tensor:
-    """The pairs i < j whose two tokens take part: (..., S) bool -> (..., S, S) bool."""
-    both = taking_part.unsqueeze(-1) & taking_part.unsqueeze(-2)
-    return both.triu(diagonal=1)
+def pairs_among(taking_part: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The pairs i < j whose two tokens take part: (S,) -> (S, S)."""
+    return np.triu(taking_part[:, None] & taking_part, 1)
 
 
-def peak(similarity: Tensor, pairs: Tensor) -> Tensor:
-    """m, the largest element of C among the pairs: (..., S, S) -> (...); -inf where there is no pair."""
-    return similarity.masked_fill(~pairs, -torch.inf).amax(dim=(-2, -1))
+def normalise(similarity: Array, pairs: NDArray[np.bool_]) -> Array:
+    """N = C / m, where m is the largest element of C among the pairs; 0 for what is no pair, on both sides of the
+    diagonal, and everywhere where m <= 0: such a window has no high pairs. (..., S, S) and (S, S) -> (..., S, S)."""
+    peak = np.where(pairs, similarity, -np.inf).max((-2, -1), keepdims=True)
+    positive = (peak > 0) & np.isfinite(peak)
+    normalised: Array = np.where(positive & (pairs | pairs.T), similarity / np.where(positive, peak, 1), 0)
+    return normalised.astype(similarity.dtype)
 
 
-def normalise(similarity: Tensor, peaks: Tensor) -> Tensor:
-    """N = C / m; all 0 where m <= 0 (or is no number), so that such a window has no high pairs."""
-    positive = (peaks > 0) & peaks.isfinite()
-    scale = torch.where(positive, peaks, torch.ones_like(peaks))[..., None, None]
-    return torch.where(positive[..., None, None], similarity / scale, torch.zeros_like(similarity))
+def attention_lines(attention: Array, threshold: float) -> NDArray[np.bool_]:
+    """Columns of A whose sum, divided by the largest column sum, is above the threshold: (..., S, S) -> (..., S)."""
+    received = attention.sum(-2, dtype=np.float64)
+    lines: NDArray[np.bool_] = received / received.max(-1, keepdims=True) > threshold
+    return lines
 
 
-def attention_lines(attention: Tensor, threshold: float) -> Tensor:
-    """Columns of A whose sum, divided by the largest column sum, is above the threshold.
+def block_of(lines: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The block of each token: the number of lines before it. (..., S) -> (..., S).
 
-    (..., S, S) -> (..., S) bool. The rows of padding must be 0.
+    >>> block_of(np.array([False, True, False, False, True, False]))
+    array([0, 0, 1, 1, 1, 2])
     """
-    received = attention.sum(dim=-2, dtype=torch.float64)
-    return received / received.amax(dim=-1, keepdim=True) > threshold
-
-
-def block_of(lines: Tensor) -> Tensor:
-    """The block of each token: the number of lines before it. (..., S) bool -> (..., S) int.
-
-    >>> block_of(torch.tensor([False, True, False, False, True, False]))
-    tensor([0, 0, 1, 1, 1, 2])
-    """
-    return lines.cumsum(dim=-1) - lines.long()
-
-
-def value_bin(normalised: Tensor) -> Tensor:
-    """The bin of the value spectrum that an element of N falls into; what lies below -1 goes into the first."""
-    return ((normalised.double() + 1) * (VALUE_BINS / 2)).floor().clamp(0, VALUE_BINS - 1).long()
-
-
-def share_bin(part: Tensor, whole: Tensor) -> Tensor:
-    """The bin of the share part / whole, exactly: whole numbers, whole > 0."""
-    return (part * SHARE_BINS).div(whole, rounding_mode="floor").clamp(max=SHARE_BINS - 1)
+    block: NDArray[np.int64] = np.cumsum(lines, -1) - lines
+    return block

@@ -19,7 +19,7 @@ import torch
 from numba.core.caching import FunctionCache
 from torch import Tensor
 
-from headscope.measure.definitions import VALUE_BINS
+from headscope.measure.declaration import VALUE_BINS
 from headscope.measure.observation import Seen, Sums, Tokens
 from headscope.options import Options
 

@@ -1,23 +1,20 @@
 """What is seen of a batch: per window and head, the counts that every measure needs.
 
 `Sums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and head.
-`observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernels.observe`
+`observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernel.observe`
 does the same in one pass over each matrix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
 
 import torch
 from torch import Tensor
 
 from headscope.corpus.windows import KINDS, Batch
-from headscope.garbage import without_collecting
-from headscope.measure.definitions import (
-    VALUE_BINS,
+from headscope.measure.declaration import VALUE_BINS
+from headscope.measure.definitions_torch import (
     attention_lines,
     block_of,
     context_similarity,
@@ -135,34 +132,6 @@ class Seen:
     def of(self, heads: slice) -> Seen:
         """Of one layer, the same of some heads, as views."""
         return Seen(*(getattr(self, field.name)[:, heads] for field in fields(self)))
-
-
-Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, Sums, Seen], None]
-
-
-def observer(device: torch.device) -> Observe:
-    """The fastest version of `observe` for a device."""
-    found = _compiled() if device.type == "cpu" else observe
-    return observe if isinstance(found, str) else found
-
-
-def why_not_compiled(device: torch.device) -> str | None:
-    """What a user can do for a faster `observer`, where there would be one; otherwise None."""
-    found = _compiled() if device.type == "cpu" else observe
-    if not isinstance(found, str):
-        return None
-    return f"numba can't be used ({found}), so measuring takes longer; reinstalling it may help."
-
-
-@cache
-def _compiled() -> Observe | str:
-    """The version for the CPU, or why it can't be had."""
-    try:
-        with without_collecting():
-            from headscope.measure import kernel as kernels
-    except ImportError as problem:
-        return " ".join(str(problem).split())
-    return kernels.observe
 
 
 def equal_tokens(ids: Tensor) -> Tensor:

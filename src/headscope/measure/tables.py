@@ -1,55 +1,67 @@
-"""States -> the tables `heads` and `layers`, and the arrays that follow from states."""
+"""States -> the tables `heads` and `layers`, and the arrays that are derived from states."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.measure.measures import MEASURES
-from headscope.measure.measures.base import Arrays
-from headscope.measure.measures.distance import distance_histogram
+from headscope.corpus.traits import TEXT, Traits
+from headscope.measure.catalogue import DERIVED, columns
+from headscope.measure.declaration import Arrays, Column, LayerRatio
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def derived_arrays(arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Arrays of a study folder that are no states: they follow from the states."""
-    return {"distance_histogram": distance_histogram(arrays["high_count"])}
+def derived_arrays(arrays: Arrays, gives: Traits = TEXT) -> dict[str, NDArray[Any]]:
+    """Arrays of a study folder that are no states."""
+    return {name: array.of(arrays) for name, array in DERIVED.items() if array.needs <= gives}
 
 
-def heads_table(arrays: Arrays, layers: list[int]) -> pd.DataFrame:
-    """A row per layer and head."""
+def heads_table(
+    arrays: Arrays, layers: list[int], gives: Traits = TEXT, only: Container[str] | None = None
+) -> pd.DataFrame:
+    """A row per layer and head; with `only`, of the columns of the measures those."""
     import pandas as pd
 
     heads = arrays["windows"].shape[1]
+    values = {column.name: column.value(arrays) for column in _measured(gives, only) if column.value is not None}
     return pd.DataFrame(
         {
             "layer": np.repeat(layers, heads),
             "head": np.tile(np.arange(heads), len(layers)),
             "windows": arrays["windows"].reshape(-1),
-            **{name: column.of_heads().reshape(-1) for name, column in _columns(arrays).items()},
+            **{
+                name: value.of_heads().reshape(-1)
+                for name, value in values.items()
+                if not isinstance(value, LayerRatio)
+            },
         }
     )
 
 
-def layers_table(arrays: Arrays, layers: list[int]) -> pd.DataFrame:
-    """A row per layer: shares and means over all windows and heads, `pairs` their sum."""
+def layers_table(
+    arrays: Arrays, layers: list[int], gives: Traits = TEXT, only: Container[str] | None = None
+) -> pd.DataFrame:
+    """A row per layer: shares and means over all windows and heads, `pairs` their sum; with `only` as above."""
     import pandas as pd
 
-    counts = arrays["unique_focal_histogram"]
-    unique = counts @ np.arange(counts.shape[1]) / counts.sum(1)
+    values = {column.name: column.value(arrays) for column in _measured(gives, only) if column.value is not None}
     return pd.DataFrame(
         {
             "layer": layers,
             "windows": arrays["windows"][:, 0],
-            **{name: column.of_layers() for name, column in _columns(arrays).items()},
-            "unique_focal_tokens": unique,
+            **{name: value.of_layers() for name, value in values.items()},
         }
     )
 
 
-def _columns(arrays: Arrays) -> dict[str, Any]:
-    return {name: column for measure in MEASURES for name, column in measure.columns(arrays).items()}
+def _measured(gives: Traits, only: Container[str] | None) -> list[Column]:
+    return [column for column in columns(gives).values() if only is None or column.name in only]
+
+
+TABLES = {"heads": heads_table, "layers": layers_table}
+"""By name; each is made from the states, the numbers of the layers, and what the tokens give."""

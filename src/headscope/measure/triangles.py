@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.files import zeros
-from headscope.measure.measures import STATES
-
-SYMMETRIC = {name for name, state in STATES.items() if state.symmetric}
 
 
 def pack(matrices: NDArray[Any]) -> NDArray[Any]:

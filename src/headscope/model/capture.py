@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -164,6 +164,12 @@ class Capture:
         return "hooks" if self._hooked else "interface"
 
     @property
+    def dtype(self) -> torch.dtype:
+        """Precision of the weights."""
+        dtype: torch.dtype = next(self._network.parameters()).dtype
+        return dtype
+
+    @property
     def hooked(self) -> Hooked | None:
         return self._hooked
 
@@ -181,6 +187,16 @@ class Capture:
     def run_by_heads(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None = None) -> None:
         """The same, where the heads of a layer may come one after the other: faster where windows are long."""
         self._pass(self.arguments(inputs, mask), Recorder(receive, self._layer_of, last, whole=False))
+
+    def chosen_layers(self, asked: Sequence[int] | None) -> tuple[int, ...]:
+        """The layers to measure: those asked for, or all there are."""
+        layers = tuple(asked) if asked is not None else tuple(range(self.layers))
+        if layers[-1] >= self.layers:
+            raise HeadscopeError(
+                f"--layers asks for layer {layers[-1]}, but the model has {self.layers}, "
+                f"numbered 0 to {self.layers - 1}."
+            )
+        return layers
 
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""

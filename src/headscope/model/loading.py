@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
 from headscope.garbage import without_collecting
+from headscope.wording import shortened
 
 if TYPE_CHECKING:
     import torch
@@ -258,7 +259,3 @@ def _why_not_loaded(name: str, local: bool, problem: Exception) -> str:
         "needs a login, or the hub can't be reached); offline, minilm (built in), a local folder, or a model already "
         "in the cache work."
     )
-
-
-def shortened(reason: str, most: int = 300) -> str:
-    return reason if len(reason) <= most else reason[: most - 1] + "…"

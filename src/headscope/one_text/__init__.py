@@ -1,0 +1,1 @@
+"""One text, looked at closely."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
+from headscope.wording import ranges
 
 Array = NDArray[Any]
 
@@ -70,16 +71,3 @@ class LayerArray:
 
     def __repr__(self) -> str:
         return f"LayerArray(layers {ranges(self.layers)}, {self._stored.shape[1]} heads)"
-
-
-def ranges(numbers: list[int]) -> str:
-    """>>> ranges([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    told: list[list[int]] = []
-    for number in numbers:
-        if told and told[-1][-1] == number - 1:
-            told[-1].append(number)
-        else:
-            told.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in told)

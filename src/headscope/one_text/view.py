@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,17 @@ from safetensors.numpy import load_file
 from headscope.corpus.windows import KINDS
 from headscope.errors import HeadscopeError
 from headscope.files import safetensors_pieces, write_atomically
-from headscope.one_text.layer_array import Array, LayerArray, ranges
+from headscope.measure.definitions import (
+    attention_lines,
+    block_of,
+    context_similarity,
+    normalise,
+    pairs_among,
+)
+from headscope.one_text.layer_array import Array, LayerArray
 from headscope.one_text.word_pieces import word_groups
 from headscope.options import Special
+from headscope.wording import ranges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +59,7 @@ class Focal:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class OneText:
     """One window of one text, in every head of the layers measured. S tokens; padding is not kept.
 
     origin: the file that the text is from, "" if none. tokens: as the tokenizer spells them. pieces: the characters
@@ -122,7 +130,7 @@ class View:
     @cached_property
     def similarity(self) -> LayerArray:
         """C = Z Zᵀ with the diagonal set to 0."""
-        return LayerArray(self.layers, np.asarray(self.output), _similarity)
+        return LayerArray(self.layers, np.asarray(self.output), context_similarity)
 
     @cached_property
     def normalised(self) -> LayerArray:
@@ -167,7 +175,7 @@ class View:
         for each in range(self.heads) if head is None else [head]:
             attention = self.attention[layer, each]
             received = attention.sum(0, dtype=np.float64)
-            places = np.flatnonzero(_lines(attention, self.line_threshold))
+            places = np.flatnonzero(attention_lines(attention, self.line_threshold))
             found.append(
                 pd.DataFrame(
                     {
@@ -184,7 +192,7 @@ class View:
 
     def blocks(self, layer: int, head: int) -> Blocks:
         """The blocks that the lines of a head cut the text into, and the mean of C in each rectangle."""
-        block = _blocks(_lines(self.attention[layer, head], self.line_threshold))
+        block = block_of(attention_lines(self.attention[layer, head], self.line_threshold))
         member = (np.arange(block[-1] + 1)[:, None] == block) & self.part
         counted = self.part[:, None] & self.part & ~np.eye(self.size, dtype=np.bool_)
         inside = counted & (block[:, None] == block)
@@ -224,34 +232,15 @@ class View:
 
         Added: `focal_token`, and `lines`, how many there are.
         """
-        import pandas as pd
+        from headscope.one_text.replay import summary
 
-        every = np.triu(self.part[:, None] & self.part, 1)
-        distance = np.arange(self.size) - np.arange(self.size)[:, None]
-        rows = []
-        for layer in self.layers:
-            for head in range(self.heads):
-                high = np.triu(self.high(layer, head))
-                focal = self.focal(layer, head)
-                rows.append(
-                    {
-                        "layer": layer,
-                        "head": head,
-                        "pairs": int(high.sum()),
-                        "mean_distance": _mean(distance, high),
-                        "repeat_probability": _mean(self.equal, high),
-                        "repeat_chance": _mean(self.equal, every),
-                        "same_sentence_probability": _mean(self.together, high),
-                        "same_sentence_chance": _mean(self.together, every),
-                        "focal_token": focal.token if focal else None,
-                        "focal_share": focal.share if focal else float("nan"),
-                        "lines": len(self.lines(layer, head)),
-                        "block_contrast": self.blocks(layer, head).contrast,
-                    }
-                )
-        return pd.DataFrame(rows)
+        found = [self.focal(layer, head) for layer in self.layers for head in range(self.heads)]
+        table = summary(self)
+        table["focal_token"] = [focal.token if focal else None for focal in found]
+        table["lines"] = table["lines_per_window"].astype(int)
+        return table
 
-    def words(self) -> View:
+    def words(self) -> Self:
         """The same view with the pieces of a word merged into one token.
 
         Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so
@@ -297,7 +286,7 @@ class View:
         write_atomically(Path(folder) / "example.json", json.dumps(facts, ensure_ascii=False).encode())
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> View:
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; neither the model nor its tokenizer is needed."""
         path = Path(folder) / "example.json"
         if not path.is_file():
@@ -316,21 +305,9 @@ class View:
                 f"The example in {folder} can't be read ({type(problem).__name__}); run the study again."
             ) from None
 
-    def html(self, layer: int | None = None, head: int | None = None) -> str:
-        """One self-contained page with every head, opened at one; by default at a telling one of the last layer."""
-        from headscope.show.pages.page import page
-
-        layer = self.layers[self.attention.place(-1 if layer is None else layer)]
-        return page(self, layer, self.telling_heads(layer)[0] if head is None else head)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from headscope.show.pages.snippet import snippet
-
-        return snippet(self)
-
     def __repr__(self) -> str:
-        return f"View({self.model_name}: {self.size} tokens, layers {ranges(self.layers)} x {self.heads} heads)"
+        about = f"{self.size} tokens, layers {ranges(self.layers)} x {self.heads} heads"
+        return f"{type(self).__name__}({self.model_name}: {about})"
 
 
 _PLAIN = (
@@ -347,42 +324,8 @@ _ARRAYS = {
 }
 
 
-def _similarity(output: Array) -> Array:
-    import torch
-
-    from headscope.measure.definitions import context_similarity
-
-    similarity: Array = context_similarity(torch.tensor(output)).numpy()
-    return similarity
-
-
 def _normalised(output: Array, part: NDArray[np.bool_]) -> Array:
-    import torch
-
-    from headscope.measure.definitions import context_similarity, normalise, pairs_among, peak
-
-    similarity = context_similarity(torch.tensor(output))
-    pairs = pairs_among(torch.tensor(part))
-    normalised: Array = (normalise(similarity, peak(similarity, pairs)) * (pairs | pairs.mT)).numpy()
-    return normalised
-
-
-def _lines(attention: Array, threshold: float) -> NDArray[np.bool_]:
-    import torch
-
-    from headscope.measure.definitions import attention_lines
-
-    lines: NDArray[np.bool_] = attention_lines(torch.tensor(attention), threshold).numpy()
-    return lines
-
-
-def _blocks(lines: NDArray[np.bool_]) -> NDArray[np.int64]:
-    import torch
-
-    from headscope.measure.definitions import block_of
-
-    blocks: NDArray[np.int64] = block_of(torch.tensor(lines)).numpy()
-    return blocks
+    return normalise(context_similarity(output), pairs_among(part))
 
 
 def _over(member: NDArray[np.bool_], matrix: Array) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
 from headscope.files import (
-    KINDS,
+    DTYPES,
     Arrays,
     Piece,
     checksum,
@@ -32,8 +32,8 @@ from headscope.files import (
     write_atomically,
     write_under_checksum,
 )
-from headscope.measure.shapes import Specs
-from headscope.run.sums import Sum, wide
+from headscope.measure.declaration import Specs
+from headscope.run.sums import ExactSum, wide
 
 FOLDER = "unfinished"
 PLAN = "plan.json"
@@ -72,7 +72,7 @@ class Checkpoints:
         self.told: list[str] = []
         self._singles: dict[int, Path] = {}
         self._sums: dict[int, Path] = {}
-        self._sum = Sum()
+        self._sum = ExactSum()
         self._summed = 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: Future[None] | None = None
@@ -120,7 +120,7 @@ class Checkpoints:
         if self._writer is not None:
             self._writer.shutdown()
 
-    def total(self, count: int) -> Sum:
+    def total(self, count: int) -> ExactSum:
         """The first `count` shards added up, in order; of nothing where there is none. They must be all there are."""
         self.flush()
         if sorted(self.fingerprints) != list(range(count)):
@@ -217,7 +217,7 @@ class Checkpoints:
             newest = sums[self._summed]
             arrays = _arrays(newest.path)
             rest = {name.removeprefix(_REST): arrays.pop(name) for name in list(arrays) if name.startswith(_REST)}
-            self._sum = Sum(arrays, rest)
+            self._sum = ExactSum(arrays, rest)
             for index, fingerprint in enumerate(newest.fingerprints):
                 self._count_in(index, fingerprint, newest.batch_size)
         for index, found in singles.items():
@@ -256,7 +256,7 @@ class Checkpoints:
             raise HeadscopeError(
                 f"{path} is a checkpoint of another study than the one asked for; give another --out, or --overwrite."
             )
-        whole = {name: (KINDS.get(kinds[name]), shapes[name]) for name in names}
+        whole = {name: (DTYPES.get(kinds[name]), shapes[name]) for name in names}
         held = number if kind == "sum" else 1
         return found if whole == specs and len(found.fingerprints) == held else None
 

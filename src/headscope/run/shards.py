@@ -14,14 +14,15 @@ import torch
 from headscope.corpus.windows import Batch, Window, stack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, give_back
-from headscope.measure.accumulate import Tally
-from headscope.measure.observation import why_not_compiled
+from headscope.measure.declaration import MOST_WINDOWS_IN_A_SHARD
+from headscope.measure.observer import why_not_compiled
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.run.threads import Lanes
+from headscope.run.consumer import Consumer
+from headscope.run.threads import Lanes, Turns
 
-WINDOWS_PER_SHARD = 256
+WINDOWS_PER_SHARD = MOST_WINDOWS_IN_A_SHARD
 """Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""
 
 Tick = Callable[[int], None]
@@ -41,8 +42,9 @@ class Shard:
     def fingerprint(self) -> str:
         """SHA-256 of everything in the windows that a measure can see."""
         digest = hashlib.sha256()
-        for array in (self.batch.ids, self.batch.size, self.batch.sentence, self.batch.kind, self.batch.special):
-            digest.update(array.tobytes())
+        for array in self.batch.arrays:
+            if array is not None:
+                digest.update(array.tobytes())
         return digest.hexdigest()
 
 
@@ -50,7 +52,7 @@ class Shard:
 class Part:
     """Part `number` (from 1) of `of`: every of-th shard of the whole. The whole is part 1 of 1.
 
-    >>> [Part.parse("2/3").holds(window) for window in (0, 256, 512, 768, 1024)]
+    >>> [Part.parse("2/3").holds(window, 256) for window in (0, 256, 512, 768, 1024)]
     [False, True, False, False, True]
     """
 
@@ -64,36 +66,25 @@ class Part:
             raise HeadscopeError(f"--shard is {text!r}; write for example 3/16, the parts are numbered from 1.")
         return cls(int(match[1]), int(match[2]))
 
-    def holds(self, window: int) -> bool:
+    def holds(self, window: int, windows_per_shard: int) -> bool:
         """Whether a window, numbered in the whole, belongs to this part."""
-        return window // WINDOWS_PER_SHARD % self.of == self.number - 1
+        return window // windows_per_shard % self.of == self.number - 1
 
     def in_the_whole(self, shard: int) -> int:
         """The number in the whole of a shard numbered in this part."""
         return shard * self.of + self.number - 1
 
 
-def cut_shards(windows: Iterable[Window]) -> Iterator[Shard]:
+def cut_shards(windows: Iterable[Window], windows_per_shard: int) -> Iterator[Shard]:
     windows = iter(windows)
     index = 0
-    while piece := list(islice(windows, WINDOWS_PER_SHARD)):
+    while piece := list(islice(windows, windows_per_shard)):
         yield Shard(index, stack(piece))
         index += 1
 
 
-def chosen_layers(capture: Capture, options: Options) -> tuple[int, ...]:
-    """The layers to measure: those asked for, or all there are."""
-    layers = options.layers if options.layers is not None else tuple(range(capture.layers))
-    if layers[-1] >= capture.layers:
-        raise HeadscopeError(
-            f"--layers asks for layer {layers[-1]}, but the model has {capture.layers}, "
-            f"numbered 0 to {capture.layers - 1}."
-        )
-    return layers
-
-
 class ShardRunner:
-    """Measures shards with one model: what every worker holds, on this machine or another.
+    """Runs shards through one model for one consumer: what every worker holds, on this machine or another.
 
     `batch_size` begins as the options say and is halved when a batch does not fit into memory; `say` is told, as of
     anything else that makes the run slower than it need be.
@@ -102,6 +93,7 @@ class ShardRunner:
     def __init__(
         self,
         model: Model,
+        consumer: Consumer,
         options: Options,
         threads: int = 1,
         capture: Capture | None = None,
@@ -110,16 +102,15 @@ class ShardRunner:
         capture = capture or Capture(model.network, options.stack)
         self._device = model.device
         self._lanes = Lanes(capture, model.device, threads)
-        self._heads = capture.heads
-        self._options = options
-        self._layers = chosen_layers(capture, options)
+        self._consumer = consumer
+        self._length = options.length
         self.say = say
         # Asked here, so that the kernel is loaded, or compiled, before there is a shard to measure.
         self._notice = why_not_compiled(model.device)
         self.batch_size = options.windows_at_once
 
     def run(self, shard: Shard, tick: Tick) -> Arrays:
-        """The states of one shard, as `Tally.arrays` gives them.
+        """What one shard adds up to, as `Accumulator.arrays` gives it.
 
         If a batch is too large for the memory, the shard is begun anew with half of it.
         """
@@ -134,7 +125,7 @@ class ShardRunner:
                 tick(windows)
 
             try:
-                return self._measure(shard.batch, count)
+                return self._consume(shard.batch, count)
             except (MemoryError, RuntimeError) as problem:
                 if not _out_of_memory(problem):
                     raise
@@ -145,18 +136,23 @@ class ShardRunner:
     def close(self) -> None:
         self._lanes.close()
 
-    def _measure(self, batch: Batch, tick: Tick) -> Arrays:
-        tally = Tally(self._heads, self._layers, self._options, self._device)
+    def _consume(self, batch: Batch, tick: Tick) -> Arrays:
+        shard = self._consumer.begin(self._device)
+        turns = Turns()
+
+        def take(capture: Capture, number: int, piece: Batch) -> None:
+            shard.take(capture, piece, lambda place: turns.turn(place, number))
+
         size = self.batch_size
-        pieces = ((batch[begin : begin + size], None) for begin in range(0, len(batch), size))
-        tally.add(self._lanes, pieces, tick)
+        pieces = (batch[begin : begin + size] for begin in range(0, len(batch), size))
+        self._lanes.run(pieces, take, turns, lambda piece: tick(len(piece)))
         give_back()  # the lanes rest now, and packing and keeping the shard takes memory of its own
-        return tally.arrays()
+        return shard.arrays()
 
     def _halve(self) -> None:
         if self.batch_size == 1:
             raise HeadscopeError(
-                f"Not even one window of {self._options.length} tokens fits into memory; "
+                f"Not even one window of {self._length} tokens fits into memory; "
                 "take a smaller --length, fewer --layers or fewer --workers."
             )
         gc.collect()

@@ -6,33 +6,33 @@ a study are grouped (one run, several workers, parts merged later), the value ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.files import Arrays, zeros
-from headscope.measure.triangles import SYMMETRIC, unpack
+from headscope.measure.triangles import unpack
 
-Part = Mapping[str, NDArray[Any]]
+Addend = Mapping[str, NDArray[Any]]
 
 
-class Sum:
+class ExactSum:
     """Arrays added up, in float64 and int64; `whole` are the values, `rest` what rounding has cut off those of them
     that are floats.
 
     The arrays that a sum begins with become its own where they are as wide and can be written to: they are large.
     """
 
-    def __init__(self, whole: Part | None = None, rest: Part | None = None) -> None:
+    def __init__(self, whole: Addend | None = None, rest: Addend | None = None) -> None:
         self.whole: Arrays = {}
         self.rest: Arrays = {}
         self._nothing_cut_off = True
         if whole is not None:
             self.add(whole, rest)
 
-    def add(self, part: Part, rest: Part | None = None) -> None:
+    def add(self, part: Addend, rest: Addend | None = None) -> None:
         """Add arrays to those of the same names, or begin with them."""
         for name, added in part.items():
             cut_off = rest.get(name) if rest is not None else None
@@ -64,12 +64,12 @@ class Sum:
             for value, cut_off in zip(_rows(self.whole[name]), _rows(rest), strict=True):
                 value[:], cut_off[:] = two_sum(value, cut_off)
 
-    def unpack(self, keep_rest: bool) -> None:
+    def unpack(self, symmetric: Collection[str], keep_rest: bool) -> None:
         """Symmetric arrays as whole matrices from now on. Only what is to be added to again needs its rest."""
         if not keep_rest:
             self.rest = {}
         for arrays in (self.whole, self.rest):
-            for name in SYMMETRIC & arrays.keys():
+            for name in arrays.keys() & set(symmetric):
                 arrays[name] = unpack(arrays[name])
 
 

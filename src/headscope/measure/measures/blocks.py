@@ -1,13 +1,16 @@
 """Block contrast (Fig. 5): mean of N over the pairs of one block between lines, less its mean over all other pairs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from headscope.measure.declaration import Column, Measure, Ratio, State
 
-from headscope.measure.measures.base import Arrays, Column, Ratio, State
-from headscope.measure.observation import Seen, Tokens
+if TYPE_CHECKING:
+    from torch import Tensor
 
-STATES = {"contrast_sum": State("LH", "float64"), "contrast_windows": State("LH", "int64")}
+    from headscope.measure.observation import Seen, Tokens
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
@@ -15,5 +18,21 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     states["contrast_windows"].add_((~seen.contrast.isnan()).sum(1))
 
 
-def columns(arrays: Arrays) -> Mapping[str, Column]:
-    return {"block_contrast": Ratio(arrays["contrast_sum"], arrays["contrast_windows"])}
+MEASURE = Measure(
+    states={"contrast_sum": State("LH", "float64"), "contrast_windows": State("LH", "int64")},
+    columns=(
+        Column(
+            "block_contrast",
+            "block contrast",
+            "difference",
+            "lines and blocks",
+            "Lines cut a window into blocks; a line closes its block. Mean of N over the pairs within one block, less "
+            "its mean over all other pairs; mean over windows. Above 0, the head's outputs are more alike within "
+            "blocks.",
+            lambda arrays: Ratio(arrays["contrast_sum"], arrays["contrast_windows"]),
+            profile=True,
+            overview=True,
+        ),
+    ),
+    update=update,
+)

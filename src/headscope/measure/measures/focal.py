@@ -1,20 +1,25 @@
 """Focal token (Fig. 11): the value in the most high pairs, its share of them, and how many a layer's heads have."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from headscope.measure.measures.base import Arrays, Column, Ratio, State, add_shares, share_states
-from headscope.measure.observation import Seen, Tokens
+from headscope.measure.declaration import Arrays, Column, LayerRatio, Measure, Ratio, State
+from headscope.measure.measures.shares import add_shares, share_states
 
-STATES = share_states("focal_share") | {"unique_focal_histogram": State("LU", "int64")}
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from headscope.measure.observation import Seen, Tokens
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     add_shares(states, "focal_share", seen.focal_pairs, seen.pairs)
     unique = unique_focal_tokens(seen.focal)
-    states["unique_focal_histogram"].scatter_add_(1, unique, torch.ones_like(unique))
+    states["unique_focal_histogram"].scatter_add_(1, unique, unique.new_ones(unique.shape))
 
 
 def unique_focal_tokens(focal: Tensor) -> Tensor:
@@ -24,5 +29,36 @@ def unique_focal_tokens(focal: Tensor) -> Tensor:
     return changes - (ordered[..., 0] < 0).long()
 
 
-def columns(arrays: Arrays) -> Mapping[str, Column]:
-    return {"focal_share": Ratio(arrays["focal_share_share_sum"], arrays["focal_share_windows"])}
+def _mean_unique(arrays: Arrays) -> LayerRatio:
+    counts = arrays["unique_focal_histogram"]
+    return LayerRatio(counts @ np.arange(counts.shape[1]), counts.sum(1))
+
+
+MEASURE = Measure(
+    states=share_states("focal_share") | {"unique_focal_histogram": State("LU", "int64")},
+    columns=(
+        Column(
+            "focal_share",
+            "focal share",
+            "share",
+            "pairs",
+            "The focal token of a window is the token that occurs in the most high pairs (a pair of two equal tokens "
+            "counts once; ties go to the lower number in the vocabulary). This is the share of the high pairs that "
+            "include it; mean over the windows that have high pairs.",
+            lambda arrays: Ratio(arrays["focal_share_share_sum"], arrays["focal_share_windows"]),
+            profile=True,
+            overview=True,
+        ),
+        Column(
+            "unique_focal_tokens",
+            "different focal tokens",
+            "count",
+            "pairs",
+            "How many different focal tokens the heads of the layer have in a window; mean over windows.",
+            _mean_unique,
+            overview=True,
+            heads=False,
+        ),
+    ),
+    update=update,
+)

@@ -1,17 +1,16 @@
 """Location map (Fig. 10): how often each (i, j) is a high pair, over all windows; and how many pairs there are."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from headscope.measure.declaration import Column, Measure, Ratio, State, Total
 
-from headscope.measure.measures.base import Arrays, Column, Ratio, State, Total
-from headscope.measure.observation import Seen, Tokens
+if TYPE_CHECKING:
+    from torch import Tensor
 
-STATES = {
-    "high_count": State("LHSS", "int64", symmetric=True),
-    "windows": State("LH", "int64"),
-    "tokens": State("LH", "int64"),
-}
+    from headscope.measure.observation import Seen, Tokens
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
@@ -20,9 +19,32 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     states["tokens"].add_(tokens.size.sum())
 
 
-def columns(arrays: Arrays) -> Mapping[str, Column]:
-    pairs = arrays["high_count"].sum((2, 3)) // 2
-    return {
-        "pairs": Total(pairs),
-        "pairs_per_window": Ratio(pairs, arrays["windows"]),
-    }
+MEASURE = Measure(
+    states={
+        "high_count": State("LHSS", "int64", symmetric=True),
+        "windows": State("LH", "int64"),
+        "tokens": State("LH", "int64"),
+    },
+    columns=(
+        Column(
+            "pairs",
+            "high pairs",
+            "count",
+            "pairs",
+            "High pairs over all windows: unordered pairs of tokens i < j whose similarity N, in this head and window, "
+            "is above the threshold.",
+            lambda arrays: Total(arrays["high_count"].sum((2, 3)) // 2),
+        ),
+        Column(
+            "pairs_per_window",
+            "high pairs a window",
+            "count",
+            "pairs",
+            "High pairs divided by windows.",
+            lambda arrays: Ratio(arrays["high_count"].sum((2, 3)) // 2, arrays["windows"]),
+            profile=True,
+            overview=True,
+        ),
+    ),
+    update=update,
+)

@@ -1,13 +1,20 @@
 """Repeated tokens (Fig. 6): the share of high pairs whose two tokens are equal; 6b: among those in one sentence."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from headscope.corpus.traits import SENTENCES, WORDS
+from headscope.measure.declaration import Column, Measure, Ratio
+from headscope.measure.measures.shares import add_shares, share_states
 
-from headscope.measure.measures.base import Arrays, Column, Ratio, add_shares, share_states
-from headscope.measure.observation import Seen, Tokens
+if TYPE_CHECKING:
+    from torch import Tensor
 
-STATES = share_states("repeat", chance=True) | share_states("repeat_in_sentence")
+    from headscope.measure.observation import Seen, Tokens
+
+IN_SENTENCES = WORDS | SENTENCES
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
@@ -16,12 +23,40 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     add_shares(states, "repeat_in_sentence", seen.repeats_together, seen.together)
 
 
-def columns(arrays: Arrays) -> Mapping[str, Column]:
-    windows = arrays["repeat_windows"]
-    return {
-        "repeat_probability": Ratio(arrays["repeat_share_sum"], windows),
-        "repeat_probability_in_sentence": Ratio(
-            arrays["repeat_in_sentence_share_sum"], arrays["repeat_in_sentence_windows"]
+MEASURE = Measure(
+    states=share_states("repeat", chance=True, needs=WORDS) | share_states("repeat_in_sentence", needs=IN_SENTENCES),
+    columns=(
+        Column(
+            "repeat_probability",
+            "repeats",
+            "share",
+            "repeats and sentences",
+            "Of a window's high pairs, the share whose two tokens are equal (the same entry of the vocabulary); "
+            "mean over the windows that have high pairs.",
+            lambda arrays: Ratio(arrays["repeat_share_sum"], arrays["repeat_windows"]),
+            chance="repeat_chance",
+            needs=WORDS,
+            profile=True,
+            overview=True,
         ),
-        "repeat_chance": Ratio(arrays["repeat_chance_sum"], windows),
-    }
+        Column(
+            "repeat_probability_in_sentence",
+            "repeats in a sentence",
+            "share",
+            "repeats and sentences",
+            "The same share among the high pairs that lie within one sentence.",
+            lambda arrays: Ratio(arrays["repeat_in_sentence_share_sum"], arrays["repeat_in_sentence_windows"]),
+            needs=IN_SENTENCES,
+        ),
+        Column(
+            "repeat_chance",
+            "repeats by chance",
+            "share",
+            "repeats and sentences",
+            "What chance gives: the share of equal tokens among all pairs of the same windows.",
+            lambda arrays: Ratio(arrays["repeat_chance_sum"], arrays["repeat_windows"]),
+            needs=WORDS,
+        ),
+    ),
+    update=update,
+)

@@ -1,13 +1,18 @@
 """Same sentence (Fig. 8): of the high pairs, the share within one sentence; beside it the share among all pairs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from headscope.corpus.traits import SENTENCES
+from headscope.measure.declaration import Column, Measure, Ratio
+from headscope.measure.measures.shares import add_shares, share_states
 
-from headscope.measure.measures.base import Arrays, Column, Ratio, add_shares, share_states
-from headscope.measure.observation import Seen, Tokens
+if TYPE_CHECKING:
+    from torch import Tensor
 
-STATES = share_states("same_sentence", chance=True)
+    from headscope.measure.observation import Seen, Tokens
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
@@ -15,9 +20,31 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     add_shares(states, "same_sentence", seen.together, seen.pairs, chance)
 
 
-def columns(arrays: Arrays) -> Mapping[str, Column]:
-    windows = arrays["same_sentence_windows"]
-    return {
-        "same_sentence_probability": Ratio(arrays["same_sentence_share_sum"], windows),
-        "same_sentence_chance": Ratio(arrays["same_sentence_chance_sum"], windows),
-    }
+MEASURE = Measure(
+    states=share_states("same_sentence", chance=True, needs=SENTENCES),
+    columns=(
+        Column(
+            "same_sentence_probability",
+            "same sentence",
+            "share",
+            "repeats and sentences",
+            "Of a window's high pairs, the share within one sentence; mean over the windows that have high pairs. "
+            "Special tokens belong to no sentence.",
+            lambda arrays: Ratio(arrays["same_sentence_share_sum"], arrays["same_sentence_windows"]),
+            chance="same_sentence_chance",
+            needs=SENTENCES,
+            profile=True,
+            overview=True,
+        ),
+        Column(
+            "same_sentence_chance",
+            "same sentence by chance",
+            "share",
+            "repeats and sentences",
+            "What chance gives: the share within one sentence among all pairs of the same windows.",
+            lambda arrays: Ratio(arrays["same_sentence_chance_sum"], arrays["same_sentence_windows"]),
+            needs=SENTENCES,
+        ),
+    ),
+    update=update,
+)

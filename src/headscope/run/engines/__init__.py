@@ -10,6 +10,7 @@ from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
+from headscope.run.consumer import Consumer
 from headscope.run.engines.base import Engine
 
 
@@ -41,17 +42,17 @@ class Place:
             return self.threads
         return 1 if self.engine == "ray" else max(1, torch.get_num_threads() // (self.workers or 1))
 
-    def build(self, model: Model, options: Options, capture: Capture) -> Engine:
+    def build(self, model: Model, consumer: Consumer, options: Options, capture: Capture) -> Engine:
         """The engine itself. Engines that are not used are not imported."""
         threads = self.threads_per_worker
         if self.engine == "ray":
             from headscope.run.engines.ray_engine import RayCluster
 
-            return RayCluster(model, options, self.workers, threads, self.address)
+            return RayCluster(model, consumer, options, self.workers, threads, self.address)
         if self.workers is not None and self.workers > 1:
             from headscope.run.engines.processes import Processes
 
-            return Processes(model, options, self.workers, threads)
+            return Processes(model, consumer, options, self.workers, threads)
         from headscope.run.engines.local import Local
 
-        return Local(model, options, capture, threads)
+        return Local(model, consumer, options, capture, threads)

@@ -15,7 +15,7 @@ TRIES = 3
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredShard:
     """A finished shard: its states, and the windows that ran through the model at once."""
 
     shard: Shard
@@ -31,7 +31,7 @@ class Engine(Protocol):
     threads: int
     device: str
 
-    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
+    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[MeasuredShard]:
         """Measure shards, in any order, holding only a few at a time. Closing the iterator ends all workers."""
 
     def close(self) -> None: ...

@@ -21,7 +21,8 @@ from headscope.errors import HeadscopeError
 from headscope.files import Arrays, zeros
 from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.run.engines.base import TRIES, Losses, Measured
+from headscope.run.consumer import Consumer
+from headscope.run.engines.base import TRIES, Losses, MeasuredShard
 from headscope.run.engines.weights import Packed, pack, unpack
 from headscope.run.shards import Say, Shard, ShardRunner, Tick
 
@@ -29,10 +30,11 @@ from headscope.run.shards import Say, Shard, ShardRunner, Tick
 class Processes:
     name = "processes"
 
-    def __init__(self, model: Model, options: Options, workers: int, threads: int) -> None:
+    def __init__(self, model: Model, consumer: Consumer, options: Options, workers: int, threads: int) -> None:
         self.workers = workers
         self.threads = threads
         self.device = model.device.type
+        self._consumer = consumer
         self._options = options
         self._index = model.device.index or 0
         self._packed = pack(model.network, model.name)
@@ -43,7 +45,7 @@ class Processes:
                 f"The weights do not fit into shared memory ({problem}); enlarge /dev/shm, or use --workers 1."
             ) from None
 
-    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
+    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[MeasuredShard]:
         pool = _Pool(self, shards, tick, say)
         try:
             yield from pool.measured()
@@ -57,7 +59,7 @@ class Processes:
         """A new process; it says "ready" when it has its model."""
         context = _context()
         here, there = context.Pipe()
-        arguments = (there, self._packed, self._options, self.threads, self._device_of(number))
+        arguments = (there, self._packed, self._consumer, self._options, self.threads, self._device_of(number))
         process = context.Process(target=_work, args=arguments, daemon=True)
         with _deaf_to_ctrl_c(), _main_left_out(self._packed.skeleton):
             process.start()
@@ -105,7 +107,7 @@ class _Pool:
         self._waiting = deque(islice(self._source, engine.workers))
         self._workers: list[_Worker] = []
 
-    def measured(self) -> Iterator[Measured]:
+    def measured(self) -> Iterator[MeasuredShard]:
         for number in range(len(self._waiting)):
             self._workers.append(self._engine.start(number))
         while self._waiting or any(worker.shard is not None for worker in self._workers):
@@ -125,7 +127,7 @@ class _Pool:
         for worker in self._workers:
             worker.end()
 
-    def _listen(self, worker: _Worker) -> Measured | None:
+    def _listen(self, worker: _Worker) -> MeasuredShard | None:
         """Take one message."""
         kind, content = worker.connection.recv()
         if kind == "tick":
@@ -147,7 +149,7 @@ class _Pool:
             assert shard is not None
             # The worker has its next shard before this one is stored, so that it need not wait.
             self._feed(worker)
-            return Measured(shard, arrays, batch_size)
+            return MeasuredShard(shard, arrays, batch_size)
         return None
 
     def _feed(self, worker: _Worker) -> None:
@@ -188,12 +190,14 @@ def _context() -> Any:
     return context
 
 
-def _work(connection: Connection, packed: Packed, options: Options, threads: int, device: str) -> None:
+def _work(
+    connection: Connection, packed: Packed, consumer: Consumer, options: Options, threads: int, device: str
+) -> None:
     """What a worker process does: shards in, states out, until nobody is there any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         model = Model(unpack(packed).to(device), None, "worker")
-        runner = ShardRunner(model, options, threads, say=lambda sentence: connection.send(("say", sentence)))
+        runner = ShardRunner(model, consumer, options, threads, say=lambda sentence: connection.send(("say", sentence)))
         connection.send(("ready", None))
         while True:
             shard = connection.recv()

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
-from headscope.model.loading import Model, shortened
+from headscope.model.loading import Model
 from headscope.options import Options
-from headscope.run.engines.base import TRIES, Losses, Measured
+from headscope.run.consumer import Consumer
+from headscope.run.engines.base import TRIES, Losses, MeasuredShard
 from headscope.run.engines.weights import Packed, pack, unpack
 from headscope.run.shards import Say, Shard, ShardRunner, Tick
+from headscope.wording import shortened
 
 try:
     import ray
@@ -40,8 +42,17 @@ PATIENCE = 20.0
 class RayCluster:
     name = "ray"
 
-    def __init__(self, model: Model, options: Options, workers: int | None, threads: int, address: str | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        consumer: Consumer,
+        options: Options,
+        workers: int | None,
+        threads: int,
+        address: str | None,
+    ) -> None:
         self.threads = threads
+        self._consumer = consumer
         self._options = options
         self._own = not ray.is_initialized()
         if self._own:
@@ -53,7 +64,7 @@ class RayCluster:
         packed = pack(model.network, model.name)
         self._model = (ray.put(packed.skeleton), ray.put(packed.weights.numpy()))
 
-    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[Measured]:
+    def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[MeasuredShard]:
         cluster = _Cluster(self, shards, tick, say)
         try:
             yield from cluster.measured()
@@ -69,7 +80,9 @@ class RayCluster:
         wants = {"num_cpus": self.threads, "num_gpus": 1 if self.device == "cuda" else 0}
         # A second thread answers for progress while the first measures.
         handle = ray.remote(_Actor).options(max_concurrency=2, **wants).remote()
-        ready = handle.prepare.remote(*self._model, self._options, self.threads, self.device, _versions())
+        ready = handle.prepare.remote(
+            *self._model, self._consumer, self._options, self.threads, self.device, _versions()
+        )
         return _Worker(handle, ready)
 
 
@@ -99,7 +112,7 @@ class _Cluster:
         self._waiting = deque(islice(self._source, engine.workers))
         self._workers: list[_Worker] = []
 
-    def measured(self) -> Iterator[Measured]:
+    def measured(self) -> Iterator[MeasuredShard]:
         self._workers = [self._engine.start() for _ in self._waiting]
         while self._waiting or any(worker.shard is not None for worker in self._workers):
             answers = [worker.answer for worker in self._workers if worker.answer is not None]
@@ -116,7 +129,7 @@ class _Cluster:
         for worker in self._workers:
             self._dismiss(worker)
 
-    def _listen(self, worker: _Worker) -> Measured | None:
+    def _listen(self, worker: _Worker) -> MeasuredShard | None:
         """Take the answer of a worker that has one, and give it the next shard."""
         try:
             answer = ray.get(worker.answer)
@@ -137,7 +150,7 @@ class _Cluster:
             self._say(sentence)
         self._tick(len(shard.batch) - worker.done)
         self._feed(worker)
-        return Measured(shard, arrays, batch_size)
+        return MeasuredShard(shard, arrays, batch_size)
 
     def _feed(self, worker: _Worker) -> None:
         """Give a worker its next shard; one that gets none stays, for it may have to take over from a lost one."""
@@ -206,6 +219,7 @@ class _Actor:
         self,
         skeleton: bytes,
         weights: NDArray[np.uint8],
+        consumer: Consumer,
         options: Options,
         threads: int,
         device: str,
@@ -214,7 +228,7 @@ class _Actor:
         here = _versions()
         if here != versions:
             raise HeadscopeError(
-                f"A machine of the Ray cluster has {_listed(here)}, but this one has {_listed(versions)}; "
+                f"A machine of the Ray cluster has {_told(here)}, but this one has {_told(versions)}; "
                 "install the same on all."
             )
         with warnings.catch_warnings():
@@ -222,7 +236,7 @@ class _Actor:
             warnings.simplefilter("ignore", UserWarning)
             packed = Packed(skeleton, torch.from_numpy(weights))
         model = Model(unpack(packed).to(device), None, "worker")
-        self._runner = ShardRunner(model, options, threads, say=self._said.append)
+        self._runner = ShardRunner(model, consumer, options, threads, say=self._said.append)
 
     def measure(self, shard: Shard) -> tuple[Arrays, int, list[str]]:
         assert self._runner is not None
@@ -265,5 +279,5 @@ def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("headscope", "torch", "transformers", "numpy")}
 
 
-def _listed(versions: dict[str, str]) -> str:
+def _told(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())

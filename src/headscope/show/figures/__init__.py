@@ -5,7 +5,7 @@
     figures.save_all(study)                     # FOLDER/figures/fig02.png, fig02.svg, ...
 
 A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it; `NEEDS_EXAMPLE`
-where it shows the one text that a study keeps.
+where it shows the one text that a study keeps, `NEEDS` where it needs words, sentences, order or patches.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from headscope.corpus.traits import Traits
 from headscope.errors import HeadscopeError
 from headscope.progress import Bar
 from headscope.show.figures import (
@@ -33,14 +34,16 @@ from headscope.show.figures import (
     fig11,
     fig12,
     fig13,
+    grid,
     spectrum,
     style,
 )
+from headscope.wording import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 FIGURES: dict[str, ModuleType] = {
     "2": fig02,
@@ -57,14 +60,21 @@ FIGURES: dict[str, ModuleType] = {
     "13": fig13,
     "spectrum": spectrum,
     "atlas": atlas,
+    "grid": grid,
 }
-"""By the number in the paper."""
+"""By the number in the paper; those that it lacks by name."""
 FORMATS = ("png", "svg", "pdf")
 
 
-def draw(study: Study, number: int | str, **choices: Any) -> Figure:
+def draw(study: StudyFolder, number: int | str, **choices: Any) -> Figure:
     """One figure. Choices, where the figure has them: `layers=(1, 6, 11)`, `heads=(3,)`; for the atlas `map`."""
     module = _module(number)
+    lacking: Traits = getattr(module, "NEEDS", frozenset()) - study.manifest.gives
+    if lacking:
+        raise HeadscopeError(
+            f"Figure {number} needs {listed(sorted(lacking))}, which {study.manifest.kind} do not have; "
+            f"there are {', '.join(drawable(study))}."
+        )
     for name in choices:
         if name not in _choices_of(module):
             raise HeadscopeError(
@@ -75,7 +85,7 @@ def draw(study: Study, number: int | str, **choices: Any) -> Figure:
 
 
 def save_all(
-    study: Study,
+    study: StudyFolder,
     folder: str | os.PathLike[str] | None = None,
     *,
     only: Sequence[int | str] | None = None,
@@ -88,9 +98,7 @@ def save_all(
     A figure that has no such choice (the atlas no heads) is drawn without it. A study without an example, such as a
     part of a larger one, has no figures of one text.
     """
-    numbers = list(FIGURES) if only is None else [str(number) for number in only]
-    if only is None and study.manifest["example"] is None:
-        numbers = [number for number in numbers if not getattr(FIGURES[number], "NEEDS_EXAMPLE", False)]
+    numbers = drawable(study) if only is None else [str(number) for number in only]
     modules = [_module(number) for number in numbers]
     if not numbers or not formats:
         raise HeadscopeError("There is nothing to draw: name at least one figure and one format.")
@@ -114,6 +122,17 @@ def save_all(
     except OSError as problem:
         raise HeadscopeError(f"Figures can't be written to {target}: {problem.strerror or problem}.") from None
     return written
+
+
+def drawable(study: StudyFolder) -> list[str]:
+    """The figures that such a study has: one of images has none of sentences, one without an example none of it."""
+    keeps_example = study.manifest.example is not None
+    return [
+        number
+        for number, module in FIGURES.items()
+        if getattr(module, "NEEDS", frozenset()) <= study.manifest.gives
+        and (keeps_example or not getattr(module, "NEEDS_EXAMPLE", False))
+    ]
 
 
 def file_name(number: int | str) -> str:

@@ -15,7 +15,7 @@ from headscope.show.figures import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Atlas of all heads"
 CAPTION = (
@@ -41,11 +41,11 @@ NARROWEST = 5.2
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, map: Map = "location") -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, map: Map = "location") -> Figure:
     """Layers: by default all. map: location or similarity."""
     if map not in get_args(Map):
         raise HeadscopeError(f"map is {map!r}; it must be {' or '.join(get_args(Map))}.")
-    chosen = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
+    chosen = study.manifest.layers if layers is None else choices.layers_of(study, layers, ())
     places = [choices.place_of(study, layer) for layer in chosen]
     whole = study.arrays[ARRAYS[map]][places] / study.windows
     heads = whole.shape[1]

@@ -10,14 +10,14 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from headscope.show.figures.style import CHANCE, WIDTH, head_colour, styled, title
 
 if TYPE_CHECKING:
-    from headscope.insight.comparing import Comparison
+    from headscope.insight.comparing import Compared
 
 HEIGHT = 4.4
 MARKERS = "os^Dv<>P"
 
 
 @styled
-def draw(comparison: Comparison) -> Figure:
+def draw(comparison: Compared) -> Figure:
     """Six panels, a line a model; dashed: what chance gives."""
     from headscope.insight.comparing import QUANTITIES
 

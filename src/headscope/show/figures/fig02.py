@@ -13,7 +13,7 @@ from headscope.show.figures import maps, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Attention summed over all texts"
 CAPTION = (
@@ -26,7 +26,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """Layers: by default the paper's. Of `heads` the first, by default head 0, is shown beside the layer's sum."""
     chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
     head = choices.heads_of(study, heads, [0])[0]
@@ -35,7 +35,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def mean_attention(study: Study, layer: int, name: str = "attention_sum") -> NDArray[Any]:
+def mean_attention(study: StudyFolder, layer: int, name: str = "attention_sum") -> NDArray[Any]:
     """(H, S, S): attention of each head of a layer, averaged over windows."""
     mean: NDArray[Any] = study.arrays[name][choices.place_of(study, layer)] / study.windows
     return mean

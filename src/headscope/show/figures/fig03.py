@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.corpus.traits import ORDER
 from headscope.insight import choices
 from headscope.show.figures import style
 from headscope.show.figures.fig02 import mean_attention
@@ -15,9 +16,10 @@ from headscope.show.figures.fig02 import mean_attention
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Summed attention without its lines and diagonals"
+NEEDS = ORDER
 CAPTION = (
     "Attention of all heads of a layer, averaged over windows and summed over heads: row i attends to column j. Left: "
     "all of it. Middle: the lines of each window and head set to 0 before summing; a line is a column that draws more "
@@ -28,7 +30,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default the last one."""
     chosen = choices.layers_of(study, layers, choices.LAST)
     figure = style.new_figure(study, 2.2 * len(chosen) + style.FOOT, maps=True)

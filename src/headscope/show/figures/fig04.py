@@ -9,14 +9,14 @@ from matplotlib.patches import Rectangle
 
 from headscope.insight import choices
 from headscope.show.figures import maps, style, tokens
-from headscope.show.pages.wording import short
+from headscope.wording import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
-    from headscope.one_text.view import View
+    from headscope.folder.study_folder import StudyFolder
+    from headscope.one_text.view import OneText
 
 TITLE = "Attention on one text"
 NEEDS_EXAMPLE = True
@@ -32,7 +32,7 @@ SIZE, LINE, LETTERS, SQUARE = 5.5, 7.4, 12, 4.2
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """Layers: by default the paper's. Of `heads` the first, by default head 0, is shown beside the layer's sum."""
     view = study.example
     chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
@@ -66,7 +66,7 @@ def _legend(axes: Axes, head: int, colours: dict[int, Any]) -> None:
         x += SQUARE + (len(text) + 3) * tokens.LETTER * SIZE
 
 
-def _columns(axes: Axes, view: View, per_column: int, marks: dict[int, set[int]], colours: dict[int, Any]) -> None:
+def _columns(axes: Axes, view: OneText, per_column: int, marks: dict[int, set[int]], colours: dict[int, Any]) -> None:
     width = (style.WIDTH - 0.1) * tokens.POINTS / columns_beside(len(colours))
     for token, label in enumerate(view.labels):
         column, row = divmod(token, per_column)

@@ -13,7 +13,7 @@ from headscope.show.figures import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Lines cut the similarity matrix into blocks"
 NEEDS_EXAMPLE = True
@@ -31,14 +31,14 @@ TRIED = 40
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """By default the most telling head; `layers`: of these. `heads`: the first of them, in each layer or the last."""
     view = study.example
     if heads is not None:
         head = choices.heads_of(study, heads, ())[0]
         chosen = [(layer, head) for layer in choices.layers_of(study, layers, choices.LAST)]
     else:
-        among = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
+        among = study.manifest.layers if layers is None else choices.layers_of(study, layers, ())
         chosen = [most_telling(study, among)]
     figure = style.new_figure(study, 3.9 * len(chosen) + style.FOOT, 0.75 * style.WIDTH, maps=True)
     grid = figure.subplots(2 * len(chosen), 2, squeeze=False)
@@ -65,7 +65,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def most_telling(study: Study, layers: Sequence[int]) -> tuple[int, int]:
+def most_telling(study: StudyFolder, layers: Sequence[int]) -> tuple[int, int]:
     """(layer, head) whose blocks stand out most on this text, among heads with a few lines on it if there are any.
 
     Of many heads only those are tried whose blocks stand out most over all texts.

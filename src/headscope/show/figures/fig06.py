@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headscope.corpus.traits import WORDS
 from headscope.insight import choices
 from headscope.show.figures import style
 from headscope.show.figures.rows import Rows, draw_rows, figure_height, legend, share_rows
@@ -14,9 +15,10 @@ from headscope.show.figures.rows import Rows, draw_rows, figure_height, legend, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Repeated tokens among high pairs"
+NEEDS = WORDS
 CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are equal. "
     "a: of all high pairs; b: of the high pairs within one sentence. Far to the right means that the head pairs a "
@@ -27,7 +29,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """Layers: by default the last one. Heads: by default all."""
     chosen = choices.layers_of(study, layers, choices.LAST)
     shown = choices.heads_of(study, heads, choices.all_heads(study))
@@ -44,7 +46,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def _panels(study: Study, layer: int, heads: Sequence[int]) -> tuple[Rows, Rows]:
+def _panels(study: StudyFolder, layer: int, heads: Sequence[int]) -> tuple[Rows, Rows]:
     decimals = "{:.3f}"
     return (
         share_rows(study, layer, heads, "repeat_histogram", "repeat_probability", "repeat_chance", decimals),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.corpus.traits import ORDER
 from headscope.insight import choices
 from headscope.insight.chance import distance_chance
 from headscope.show.figures import style
@@ -16,9 +17,10 @@ from headscope.show.figures.rows import Rows, layer_panels, legend
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Distance between the tokens of high pairs"
+NEEDS = ORDER
 CAPTION = (
     "A row for each head: the distribution of j - i over all its high pairs. Close to the left edge means that the "
     "head relates neighbours; a long tail, that it relates tokens across the whole window. The dashed curve is what "
@@ -29,7 +31,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """Layers: by default the last one. Heads: by default all."""
     chosen = choices.layers_of(study, layers, choices.LAST)
     shown = choices.heads_of(study, heads, choices.all_heads(study))
@@ -57,10 +59,10 @@ def edges(length: int) -> NDArray[Any]:
     return np.arange(length) + 0.5
 
 
-def expected(study: Study) -> NDArray[Any] | None:
+def expected(study: StudyFolder) -> NDArray[Any] | None:
     """(S - 1,): the distribution over distances 1, 2, ... of all pairs; None where the study can't tell it."""
     if distance_chance(study) is None:
         return None
-    counts = np.arange(study.manifest["options"]["length"] - 1, 0, -1)
+    counts = np.arange(study.manifest.options.length - 1, 0, -1)
     shares: NDArray[Any] = counts / counts.sum()
     return shares

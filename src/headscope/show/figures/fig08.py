@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headscope.corpus.traits import SENTENCES
 from headscope.insight import choices
 from headscope.show.figures import style
 from headscope.show.figures.rows import layer_panels, legend, share_rows
@@ -12,9 +13,10 @@ from headscope.show.figures.rows import layer_panels, legend, share_rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "High pairs within one sentence"
+NEEDS = SENTENCES
 CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are in the same "
     "sentence. The dashed line is chance: the share among all pairs of the same windows. A head whose mean, the thick "
@@ -25,7 +27,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """Layers: by default the last one. Heads: by default all."""
     chosen = choices.layers_of(study, layers, choices.LAST)
     shown = choices.heads_of(study, heads, choices.all_heads(study))

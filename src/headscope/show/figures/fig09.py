@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.patches import Rectangle
 
 from headscope.insight import choices
+from headscope.one_text.describing import segments
 from headscope.show.figures import style, tokens
-from headscope.show.pages.wording import segments, short
+from headscope.wording import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
-    from headscope.one_text.view import View
+    from headscope.folder.study_folder import StudyFolder
+    from headscope.one_text.view import OneText
 
 TITLE = "High pairs of a few heads on one text"
 NEEDS_EXAMPLE = True
@@ -38,7 +39,7 @@ LETTERS = 16
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """Of `layers` the last, by default the last measured. Heads: by default three that single out some pairs."""
     view = study.example
     layer = choices.layers_of(study, layers, choices.LAST)[-1]
@@ -69,7 +70,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def token_colours(view: View, pairs: dict[int, Any]) -> dict[int, str]:
+def token_colours(view: OneText, pairs: dict[int, Any]) -> dict[int, str]:
     """Token id -> colour: one for each token that is in the most of the pairs shown, grey for all others."""
     counts = Counter(
         int(view.ids[place]) for table in pairs.values() for side in ("i", "j") for place in table[side][:MOST]
@@ -78,7 +79,7 @@ def token_colours(view: View, pairs: dict[int, Any]) -> dict[int, str]:
     return {token: known.get(token, "#dddddd") for token in counts}
 
 
-def _table(axes: Axes, view: View, layer: int, head: int, table: Any, colours: dict[int, str]) -> None:
+def _table(axes: Axes, view: OneText, layer: int, head: int, table: Any, colours: dict[int, str]) -> None:
     letter = tokens.LETTER * SIZE
     second = (LETTERS + 5) * letter
     shown = f"{MOST} of {len(table):,}" if len(table) > MOST else f"{len(table)}"

@@ -13,7 +13,7 @@ from headscope.show.figures import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Where high pairs lie"
 CAPTION = (
@@ -26,7 +26,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """By default two heads, see CAPTION; layers: the two ends among these. Heads: these, in each layer or the last."""
     if heads is not None:
         of_layers = choices.layers_of(study, layers, choices.LAST)
@@ -54,7 +54,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def location(study: Study, layer: int, head: int) -> NDArray[Any]:
+def location(study: StudyFolder, layer: int, head: int) -> NDArray[Any]:
     """(S, S): share of the windows in which (i, j) is a high pair."""
     share: NDArray[Any] = study.arrays["high_count"][choices.place_of(study, layer), head] / study.windows
     return share

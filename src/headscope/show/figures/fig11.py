@@ -15,7 +15,7 @@ from headscope.show.figures.rows import Rows, draw_rows, figure_height, legend, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Focal tokens"
 CAPTION = (
@@ -28,9 +28,9 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
     """a: by default all heads of the last layer; of `layers` the last. b: by default all layers."""
-    measured = study.manifest["layers"] if layers is None else choices.layers_of(study, layers, ())
+    measured = study.manifest.layers if layers is None else choices.layers_of(study, layers, ())
     shown = choices.heads_of(study, heads, choices.all_heads(study))
     figure = style.new_figure(study, figure_height(max(len(shown), len(measured))))
     left, right = figure.subplots(1, 2)
@@ -44,7 +44,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None, heads: Sequence[i
     return figure
 
 
-def unique_rows(study: Study, layers: Sequence[int]) -> Rows:
+def unique_rows(study: StudyFolder, layers: Sequence[int]) -> Rows:
     """A row for each layer: over windows, how many different focal tokens its heads have."""
     counts = study.arrays["unique_focal_histogram"][[choices.place_of(study, layer) for layer in layers]]
     return Rows(

@@ -13,7 +13,7 @@ from headscope.show.figures import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Similarity maps by layer"
 NEEDS_EXAMPLE = True
@@ -27,7 +27,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default an early, a middle and the last one."""
     view = study.example
     chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
@@ -45,7 +45,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     return figure
 
 
-def mean_normalised(study: Study, layer: int) -> NDArray[Any]:
+def mean_normalised(study: StudyFolder, layer: int) -> NDArray[Any]:
     """(S, S): N averaged over windows, summed over the heads of a layer."""
     summed: NDArray[Any] = study.arrays["similarity_sum"][choices.place_of(study, layer)].sum(0) / study.windows
     return summed

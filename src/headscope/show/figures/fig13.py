@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headscope.corpus.traits import ORDER
 from headscope.insight import choices
 from headscope.insight.chance import distance_chance
 from headscope.show.figures import style
@@ -13,9 +14,10 @@ from headscope.show.figures.fig07 import edges, expected
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Distance of high pairs by layer"
+NEEDS = ORDER
 CAPTION = (
     "The distribution of the distance j - i over the high pairs of all heads of a layer, for an early, a middle and "
     "the last layer. A curve that is high at the left and falls off fast belongs to a layer that relates neighbours. "
@@ -24,7 +26,7 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default an early, a middle and the last one."""
     chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
     histograms = study.arrays["distance_histogram"]

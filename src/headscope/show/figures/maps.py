@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 ROW = 1.52
 """Inches of a row of maps."""
 
 
-def new_couples(study: Study, layers: int, below: float = 0) -> Figure:
+def new_couples(study: StudyFolder, layers: int, below: float = 0) -> Figure:
     """A figure for the couples of so many layers, two a row; `below`: inches kept free under them."""
     rows = -(-layers // 2)
     single = layers == 1 and not below

@@ -16,7 +16,7 @@ from headscope.insight import choices
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 FULL = 0.92
 """Height of the highest bar of a panel, where 1 is the distance between rows."""
@@ -49,7 +49,7 @@ class Rows:
 
 
 def share_rows(
-    study: Study,
+    study: StudyFolder,
     layer: int,
     heads: Sequence[int],
     histogram: str,
@@ -122,7 +122,7 @@ def height(share: NDArray[Any], highest: float) -> NDArray[Any]:
 
 
 def layer_panels(
-    study: Study, layers: Sequence[int], heads: Sequence[int], rows_of: Callable[[int], Rows], label: str
+    study: StudyFolder, layers: Sequence[int], heads: Sequence[int], rows_of: Callable[[int], Rows], label: str
 ) -> Figure:
     """A panel for each layer, up to three beside each other, a row for each head."""
     columns = min(len(layers), 3)

@@ -14,7 +14,7 @@ from headscope.show.figures import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Values of the normalised similarity"
 CAPTION = (
@@ -26,10 +26,10 @@ CAPTION = (
 
 
 @style.styled
-def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default the paper's."""
     chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
-    threshold = study.manifest["options"]["threshold"]
+    threshold = study.manifest.options.threshold
     figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)
     axes = figure.subplots()
     axes.axvspan(0.1, 0.6, color=style.PALE, linewidth=0)
@@ -56,7 +56,7 @@ def draw(study: Study, *, layers: Sequence[int] | None = None) -> Figure:
     return figure
 
 
-def spectrum(study: Study, layer: int) -> NDArray[Any]:
+def spectrum(study: StudyFolder, layer: int) -> NDArray[Any]:
     """(200,): how many pairs of all heads of a layer have which value."""
     counts: NDArray[Any] = study.arrays["similarity_histogram"][choices.place_of(study, layer)].sum(0)
     return counts

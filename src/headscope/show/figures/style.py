@@ -24,10 +24,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
-from headscope.show.pages.wording import short
+from headscope.wording import short
 
 if TYPE_CHECKING:
-    from headscope.folder.study_folder import Study
+    from headscope.folder.study_folder import StudyFolder
 
 WIDTH = 7.1
 """Inches: two columns of a journal."""
@@ -101,7 +101,9 @@ def save(figure: Figure, path: Path, title: str) -> None:
             figure.savefig(path, dpi=DPI)
 
 
-def new_figure(study: Study, height: float, width: float = WIDTH, *, below: float = 0, maps: bool = False) -> Figure:
+def new_figure(
+    study: StudyFolder, height: float, width: float = WIDTH, *, below: float = 0, maps: bool = False
+) -> Figure:
     """An empty figure, with a line at its foot that says what was measured; sizes in inches.
 
     below: kept free between the panels and the foot. maps: the panels are square, so the space between is taken out.
@@ -111,12 +113,10 @@ def new_figure(study: Study, height: float, width: float = WIDTH, *, below: floa
         w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps
     )
     figure = Figure(figsize=(width, height), layout=layout)
-    options = study.manifest["options"]
     figure.text(
         1 - 0.05 / width,
         0.05 / height,
-        f"{short(Path(study.model_name).name, 40)} · {study.windows:,} windows of {options['length']} tokens · "
-        f"threshold {options['threshold']:g}",
+        f"{short(Path(study.model_name).name, 40)} · {study.extent} · threshold {study.manifest.options.threshold:g}",
         fontsize=TINY,
         color=GREY,
         ha="right",

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from headscope.files import write_atomically
-from headscope.folder.study_folder import Study
+from headscope.folder.study_folder import StudyFolder
 from headscope.show.report.content import page, summary
 
 __all__ = ["page", "summary", "write_report"]
@@ -14,7 +14,7 @@ __all__ = ["page", "summary", "write_report"]
 NAME = "report.html"
 
 
-def write_report(study: Study, path: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
+def write_report(study: StudyFolder, path: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
     """Write the page, by default into the study folder. Figures that are already drawn there are used as they are."""
     target = Path(path) if path is not None else study.folder / NAME
     write_atomically(target, page(study, progress=progress).encode())

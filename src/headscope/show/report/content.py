@@ -8,10 +8,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
-from headscope.folder.study_folder import Study
+from headscope.folder.study_folder import StudyFolder
 from headscope.insight.claims import claims, heading, is_paper_model
 from headscope.insight.findings import Finding, findings
-from headscope.measure.glossary import COLUMNS
+from headscope.measure.catalogue import columns
+from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
 from headscope.show.report.tables import columns_of
 from headscope.wording import model_label, percent
@@ -46,20 +47,20 @@ OPTION_LABELS = {
 }
 
 
-def page(study: Study, *, progress: bool = False) -> str:
+def page(study: StudyFolder, *, progress: bool = False) -> str:
     """The whole page."""
     drawn, missing = pictures(study, progress)
     script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
     return environment().get_template("page.html").render(
         **_common(study),
-        claims=claims(study),
+        claims=claims(study) if study.manifest.kind == "texts" else [],
         claims_heading=heading(study),
         pictures=drawn,
         drawn={picture.number for picture in drawn},
         missing=missing,
         example=_example(study),
-        heads=columns_of(study.heads),
-        terms=COLUMNS,
+        heads=columns_of(study.heads, study.manifest.gives),
+        terms=_terms(study),
         cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
         style=style,
         script=script,
@@ -67,7 +68,7 @@ def page(study: Study, *, progress: bool = False) -> str:
     )  # fmt: skip
 
 
-def summary(study: Study) -> str:
+def summary(study: StudyFolder) -> str:
     """For notebooks: what was run, findings, the layers. Static, escaped, styled by itself alone."""
     return environment().get_template("summary.html").render(**_common(study))
 
@@ -95,69 +96,79 @@ def amount(value: float, finding: Finding) -> str:
     return f"{value:+.2f}" if finding.unit == "difference" and value else f"{value:.1f}"
 
 
-def software_bibtex(study: Study) -> str:
-    version = study.manifest["headscope"]
+def software_bibtex(study: StudyFolder) -> str:
+    version = study.manifest.headscope
     return (
         "@software{headscope,\n"
         "  title   = {headscope: what every attention head of a transformer puts out},\n"
         "  author  = {{The headscope developers}},\n"
         f"  version = {{{version}}},\n"
-        f"  year    = {{{study.manifest['finished'][:4]}}}\n"
+        f"  year    = {{{(study.manifest.finished or '')[:4]}}}\n"
         "}"
     )
 
 
-def _common(study: Study) -> dict[str, Any]:
+def _common(study: StudyFolder) -> dict[str, Any]:
     return {
         "study": study,
         "name": model_label(study.model_name),
         "facts": facts(study),
         "findings": findings(study),
-        "layers": columns_of(study.layers),
+        "layers": columns_of(study.layers, study.manifest.gives),
         "paper_model": is_paper_model(study),
     }
 
 
-def facts(study: Study) -> dict[str, dict[str, str]]:
-    """What was run: title of a block -> label -> value."""
+def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
+    """What was run: title of a block -> label -> value; what an older version did not keep is left out."""
     manifest = study.manifest
-    model, texts, counts, run = (manifest[name] for name in ("model", "texts", "counts", "run"))
-    part = manifest["part"]
+    model, source, counts, part = manifest.model, manifest.source, manifest.counts, manifest.part
     left_out = {
-        "Shorter windows left out": counts["short_windows_left_out"],
-        "Later windows left out": counts["later_windows_left_out"],
-        "Texts without a window": counts["texts_without_window"],
-        "Unusable records left out": counts["unreadable_records_left_out"],
+        "Shorter windows left out": counts.short_windows_left_out,
+        "Later windows left out": counts.later_windows_left_out,
+        "Texts without a window": counts.texts_without_window,
+        "Unusable records left out": counts.unreadable_records_left_out,
     }
-    return {
+    wide = f" × {model.head_width} wide" if model.head_width else ""
+    blocks: dict[str, dict[str, str | None]] = {
         "Model": {
-            "Name": model["name"],
-            "Architecture": f"{model['architecture']} ({model['family']})",
-            "Shape": f"{model['layers']} layers × {model['heads']} heads × {model['head_width']} wide",
-            "Precision": model["dtype"],
-            "Weights, SHA-256": model["weights_sha256"],
+            "Name": model.name,
+            "Architecture": f"{model.architecture} ({model.family})" if model.architecture else None,
+            "Shape": f"{model.layers} layers × {model.heads} heads{wide}",
+            "Stack": model.stack,
+            "Precision": model.dtype,
+            "Weights, SHA-256": model.weights_sha256,
         },
-        "Texts": {
-            "Source": texts["name"],
-            "Texts": f"{counts['texts']:,}",
-            "Windows": f"{counts['windows']:,}",
-            **({"Only part": f"{part['number']} of {part['of']}"} if part is not None else {}),
+        manifest.kind.capitalize(): {
+            "Source": source.name,
+            manifest.kind.capitalize(): f"{counts.texts:,}",
+            "Windows": f"{counts.windows:,}" if manifest.kind == "texts" else None,
+            "Only part": f"{part.number} of {part.of}" if part is not None else None,
             **{label: f"{count:,}" for label, count in left_out.items() if count},
-            "Texts, SHA-256": texts["sha256"],
-            "Windows, SHA-256": texts["windows_sha256"],
+            f"{manifest.kind.capitalize()}, SHA-256": source.sha256,
+            "Windows, SHA-256": source.windows_sha256,
         },
         "Options": {
             OPTION_LABELS.get(name, name): _option(name, value)
-            for name, value in manifest["options"].items()
+            for name, value in manifest.options.as_dict().items()
             if value is not None
         },
         "Run": {
-            "Finished": manifest["finished"].replace("T", " ").replace("+00:00", " UTC"),
-            "Time": f"{manifest['seconds']:,.0f} s on {run['device']}",
-            "headscope": manifest["headscope"],
-            **{name: str(version) for name, version in manifest["versions"].items()},
+            "Finished": manifest.finished and manifest.finished.replace("T", " ").replace("+00:00", " UTC"),
+            "Time": f"{manifest.seconds:,.0f} s on {manifest.run.device}" if manifest.seconds is not None else None,
+            "headscope": manifest.headscope,
+            **manifest.versions,
         },
     }
+    return {
+        title: {label: value for label, value in block.items() if value is not None} for title, block in blocks.items()
+    }
+
+
+def _terms(study: StudyFolder) -> dict[str, Column]:
+    """The columns that this study has."""
+    written = {*study.heads.columns, *study.layers.columns}
+    return {name: column for name, column in columns(study.manifest.gives).items() if name in written}
 
 
 def _option(name: str, value: Any) -> str:
@@ -166,7 +177,7 @@ def _option(name: str, value: Any) -> str:
     return {"keep": "take part", "drop": "left out"}[value] if name == "special" else str(value)
 
 
-def _example(study: Study) -> dict[str, Any] | None:
+def _example(study: StudyFolder) -> dict[str, Any] | None:
     """The text that figures of one text show."""
     try:
         view = study.example

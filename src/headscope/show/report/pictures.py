@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 
 from headscope.errors import HeadscopeError
-from headscope.folder.study_folder import MANIFEST, Study
+from headscope.folder.study_folder import StudyFolder
 from headscope.progress import Bar
 from headscope.show import figures
 from headscope.show.figures import style
@@ -35,13 +35,15 @@ class Picture:
         return f"Figure {self.number}. " if self.number.isdecimal() else ""
 
 
-def pictures(study: Study, progress: bool = False) -> tuple[list[Picture], list[str]]:
+def pictures(study: StudyFolder, progress: bool = False) -> tuple[list[Picture], list[str]]:
     """All figures, and a sentence for each that can't be drawn (a study without an example has no Fig. 4)."""
     drawn: list[Picture] = []
     missing: list[str] = []
     with Bar("Putting figures on the page", "figures", progress) as bar:
-        bar.expect(len(figures.FIGURES), exact=True)
-        for number, module in figures.FIGURES.items():
+        numbers = figures.drawable(study)
+        bar.expect(len(numbers), exact=True)
+        for number in numbers:
+            module = figures.FIGURES[number]
             try:
                 source, width, height = _data_uri(_png(study, number))
                 drawn.append(Picture(number, module.TITLE, module.CAPTION, source, width, height))
@@ -51,10 +53,10 @@ def pictures(study: Study, progress: bool = False) -> tuple[list[Picture], list[
     return drawn, missing
 
 
-def _png(study: Study, number: str) -> bytes:
+def _png(study: StudyFolder, number: str) -> bytes:
     """The figure that is in the folder, unless it is older than the study."""
     kept = study.folder / "figures" / f"{figures.file_name(number)}.png"
-    if kept.is_file() and kept.stat().st_mtime >= (study.folder / MANIFEST).stat().st_mtime:
+    if kept.is_file() and kept.stat().st_mtime >= study.written:
         return kept.read_bytes()
     buffer = io.BytesIO()
     figure = figures.draw(study, number)

@@ -9,21 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headscope.measure.glossary import COLUMNS, Term
-
-OVERVIEW = (
-    "pairs_per_window",
-    "mean_distance",
-    "repeat_probability",
-    "same_sentence_probability",
-    "focal_share",
-    "unique_focal_tokens",
-    "attention_to_first",
-    "attention_to_sentence_end",
-    "line_separator_share",
-    "block_contrast",
-)
-"""Columns that are shown first."""
+from headscope.corpus.traits import TEXT, Traits
+from headscope.measure.catalogue import columns
+from headscope.measure.declaration import Column
 
 
 @dataclass(frozen=True)
@@ -36,9 +24,9 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownColumn:
     name: str
-    term: Term
+    term: Column
     groups: str
     cells: list[Cell]
 
@@ -47,15 +35,16 @@ class Column:
         return f"{self.term.label},\u00a0%" if self.term.unit == "share" else self.term.label
 
 
-def columns_of(table: pd.DataFrame) -> list[Column]:
-    """All columns of `heads` or `layers`, in their order."""
-    return [_column(table, name) for name in table.columns if name in COLUMNS]
+def columns_of(table: pd.DataFrame, gives: Traits = TEXT) -> list[ShownColumn]:
+    """All columns of `heads` or `layers` that this version knows, in their order."""
+    known = columns(gives)
+    return [_column(table, known[str(name)]) for name in table.columns if name in known]
 
 
-def shown(value: float, term: Term) -> str:
+def shown(value: float, term: Column) -> str:
     """A number as tables show it: shares in percent, a dash where there is none.
 
-    >>> shown(0.4644, COLUMNS["same_sentence_probability"]), shown(float("nan"), COLUMNS["mean_distance"])
+    >>> shown(0.4644, columns()["same_sentence_probability"]), shown(float("nan"), columns()["mean_distance"])
     ('46.4', '–')
     """
     return "–" if np.isnan(value) else _FORMATS[term.unit](value)
@@ -70,19 +59,19 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def _column(table: pd.DataFrame, name: str) -> Column:
-    term = COLUMNS[name]
-    groups = " ".join([term.group.replace(" ", "-"), *(["overview"] if name in OVERVIEW else [])])
+def _column(table: pd.DataFrame, term: Column) -> ShownColumn:
+    name = term.name
+    groups = " ".join([term.group.replace(" ", "-"), *(["overview"] if term.overview else [])])
     values = table[name].to_numpy(dtype=np.float64)
     if term.group == "run":
-        return Column(name, term, groups, [Cell(shown(value, term)) for value in values])
-    chances = table[term.chance].to_numpy(dtype=np.float64) if term.chance else np.full(len(values), np.nan)
+        return ShownColumn(name, term, groups, [Cell(shown(value, term)) for value in values])
+    chances = table[term.chance].to_numpy(dtype=np.float64) if term.chance in table else np.full(len(values), np.nan)
     longest = np.nanmax(np.concatenate([values, chances, [0]]))
     cells = [
         Cell(shown(value, term), _part(value, longest), _part(chance, longest))
         for value, chance in zip(values, chances, strict=True)
     ]
-    return Column(name, term, groups, cells)
+    return ShownColumn(name, term, groups, cells)
 
 
 def _part(value: float, longest: Any) -> float | None:

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from headscope.one_text.view import View
+from headscope.one_text.view import OneText
 from headscope.show.figures.style import GREY, TINY, heat_map, styled, title
-from headscope.show.pages.wording import short
-from headscope.wording import model_label
+from headscope.wording import model_label, short
 
 WIDTH, ROW = 5.2, 2.4
 """Inches; a row of two maps a head."""
 
 
 @styled
-def draw(view: View, layer: int, heads: Sequence[int]) -> Figure:
+def draw(view: OneText, layer: int, heads: Sequence[int]) -> Figure:
     """A row a head: A with its lines marked above it, and N."""
     figure = Figure(figsize=(WIDTH, ROW * len(heads) + 0.3), layout="constrained")
     axes = figure.subplots(len(heads), 2, squeeze=False)

@@ -10,22 +10,22 @@ from markupsafe import Markup
 from headscope.show.pages.templates import environment
 
 if TYPE_CHECKING:
-    from headscope.insight.comparing import Comparison
+    from headscope.insight.comparing import Compared
 
 MATCHES = 24
 """The closest ones, shown on the page; all are in `Comparison.matches`."""
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: Compared) -> str:
     return environment().get_template("compare.html").render(**_parts(comparison))
 
 
-def snippet(comparison: Comparison) -> str:
+def snippet(comparison: Compared) -> str:
     """For notebooks."""
     return environment().get_template("compare_parts.html").render(**_parts(comparison))
 
 
-def _parts(comparison: Comparison) -> dict[str, Any]:
+def _parts(comparison: Compared) -> dict[str, Any]:
     return {
         "comparison": comparison,
         "about": [_about(name, study) for name, study in comparison.studies.items()],
@@ -38,22 +38,23 @@ def _parts(comparison: Comparison) -> dict[str, Any]:
 
 
 def _about(name: str, study: Any) -> dict[str, Any]:
-    model = study.manifest["model"]
+    model = study.manifest.model
     return {
         "name": name,
-        "architecture": model["architecture"],
-        "layers": model["layers"],
-        "heads": model["heads"],
+        "architecture": model.architecture or "unknown",
+        "layers": model.layers,
+        "heads": model.heads,
         "windows": f"{study.windows:,}",
-        "texts": study.manifest["texts"]["name"],
+        "texts": study.manifest.source.name,
     }
 
 
-def _svg(comparison: Comparison) -> str:
+def _svg(comparison: Compared) -> str:
+    from headscope.show.figures.comparison import draw
     from headscope.show.figures.style import settings
 
     buffer = io.StringIO()
     with settings():
-        comparison.figure().savefig(buffer, format="svg", metadata={"Date": None})
+        draw(comparison).savefig(buffer, format="svg", metadata={"Date": None})
     drawn = buffer.getvalue()
     return drawn[drawn.index("<svg") :]

@@ -1,19 +1,14 @@
-"""What every display of a view has in common: the text cut into tokens, short labels, sentences about a head."""
+"""What every display of one text has in common: the text cut into tokens, short labels, sentences about a head."""
 
 from __future__ import annotations
 
-import unicodedata
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.one_text.view import View
-from headscope.wording import model_label, percent
-
-LONGEST_LABEL = 24
-LONGEST_PIECE = 200
-_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
+from headscope.one_text.view import OneText
+from headscope.wording import counted, model_label, percent, short
 
 
 class Segment(NamedTuple):
@@ -24,7 +19,7 @@ class Segment(NamedTuple):
     special: bool = False
 
 
-def segments(view: View) -> list[Segment]:
+def segments(view: OneText) -> list[Segment]:
     """The whole text, every token in its place. Pieces of one and the same character are shown with the first."""
     found: list[Segment] = []
     place = 0
@@ -42,46 +37,25 @@ def segments(view: View) -> list[Segment]:
     return found
 
 
-def short(label: str, most: int = LONGEST_LABEL) -> str:
-    """The beginning of a label, on one line.
-
-    >>> short("constabulary", 8)
-    'constab…'
-    """
-    clean = visible(label).replace("\n", "·").replace("\t", "·")
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
-
-
-def abridged(characters: str) -> str:
-    """A piece of the text where there is no room to scroll: the middle of a very long one is left out."""
-    half = LONGEST_PIECE // 2
-    return characters if len(characters) <= LONGEST_PIECE else f"{characters[:half]} … {characters[-half:]}"
-
-
-def visible(text: str) -> str:
-    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
-    return "".join("·" if _steers(character) else character for character in text)
-
-
-def pairs_of_token(view: View, layer: int, head: int) -> NDArray[np.int64]:
+def pairs_of_token(view: OneText, layer: int, head: int) -> NDArray[np.int64]:
     """(S,): the high pairs that each token is in."""
     count: NDArray[np.int64] = view.high(layer, head).sum(1)
     return count
 
 
-def about_view(view: View) -> str:
+def about_view(view: OneText) -> str:
     """Who looked at what, in one line."""
     sentences = len(set(view.sentence[view.sentence >= 0].tolist()))
     told = [
         model_label(view.model_name),
         f"{view.size} tokens",
-        "1 sentence" if sentences == 1 else f"{sentences} sentences",
+        counted(sentences, "sentence"),
         f"threshold {view.threshold:g}",
     ]
     return " · ".join(told + ["special tokens left out"] * (view.special_option == "drop"))
 
 
-def about_head(view: View, layer: int, head: int) -> str:
+def about_head(view: OneText, layer: int, head: int) -> str:
     """What the high pairs of one head are like, with what chance gives."""
     high = np.triu(view.high(layer, head))
     pairs = int(high.sum())
@@ -100,7 +74,7 @@ def about_head(view: View, layer: int, head: int) -> str:
     return "; ".join(told) + "."
 
 
-def about_lines(view: View, layer: int, head: int, most: int = 6) -> str:
+def about_lines(view: OneText, layer: int, head: int, most: int = 6) -> str:
     """Which tokens draw the attention of one head, the strongest first."""
     lines = view.lines(layer, head).sort_values("share", ascending=False, kind="stable")
     strongest = lines.head(most)
@@ -111,9 +85,3 @@ def about_lines(view: View, layer: int, head: int, most: int = 6) -> str:
 
 def _mean(matrix: NDArray[np.bool_], where: NDArray[np.bool_]) -> str:
     return percent(float(matrix[where].mean()))
-
-
-def _steers(character: str) -> bool:
-    if unicodedata.category(character) == "Cc":
-        return character not in "\n\t"
-    return any(ord(character) in controls for controls in _BIDI_CONTROLS)

@@ -10,17 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from headscope.one_text.view import View
-from headscope.show.pages.wording import (
-    about_head,
-    about_lines,
-    about_view,
-    abridged,
-    pairs_of_token,
-    segments,
-    short,
-    visible,
-)
+from headscope.one_text.describing import about_head, about_lines, about_view, pairs_of_token, segments
+from headscope.one_text.view import OneText
+from headscope.wording import abridged, short, visible
 
 SHADES = ("#fdebd6", "#fbc890", "#f59e42", "#d96d0f")
 """Backgrounds of tokens, from few high pairs to many; black text is readable on all."""
@@ -28,7 +20,7 @@ COLUMNS = ((True, ""), (False, "bold"), (True, ""), (False, "bold"), (True, ""),
 """Of the table of pairs: right-aligned, and the style."""
 
 
-def show(console: Console, view: View, layer: int, heads: Iterable[int], top: int) -> None:
+def show(console: Console, view: OneText, layer: int, heads: Iterable[int], top: int) -> None:
     """Print the chosen heads of one layer, `top` pairs of each; 0 prints all."""
     console.print(Text(visible(about_view(view)), "bold"))
     if view.continues:
@@ -38,7 +30,7 @@ def show(console: Console, view: View, layer: int, heads: Iterable[int], top: in
         console.print(_head(view, layer, head, top, console.color_system is not None))
 
 
-def _head(view: View, layer: int, head: int, top: int, coloured: bool) -> RenderableType:
+def _head(view: OneText, layer: int, head: int, top: int, coloured: bool) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"Layer {layer}, head {head}", "bold"),
         Text(about_head(view, layer, head)),
@@ -74,7 +66,7 @@ def _pairs(shown: pd.DataFrame, more: int) -> RenderableType:
     return Padding(table, (1, 0, 0, 2), expand=False)
 
 
-def _text(view: View, layer: int, head: int, marked: set[int] | None) -> RenderableType:
+def _text(view: OneText, layer: int, head: int, marked: set[int] | None) -> RenderableType:
     """Tokens coloured by how many high pairs they are in, the focal token underlined; or the marked ones in «»."""
     pairs = pairs_of_token(view, layer, head)
     focal = view.focal(layer, head)

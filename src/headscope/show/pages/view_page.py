@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.one_text.view import View
+from headscope.one_text.describing import about_head, about_lines, about_view, segments
+from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
-from headscope.show.pages.wording import about_head, about_lines, about_view, segments, short
+from headscope.wording import short
 
 COARSE = 63
 """The largest byte of N up to the threshold, and of A."""
@@ -27,7 +28,7 @@ FINEST = 2**15 - 1
 """Steps from the threshold to 1, in the two bytes of a high pair."""
 
 
-def page(view: View, layer: int, head: int) -> str:
+def page(view: OneText, layer: int, head: int) -> str:
     """The whole page, opened at one head."""
     return environment().get_template("page.html").render(
         about=about_view(view),
@@ -53,7 +54,7 @@ def attention_bytes(attention: NDArray[Any]) -> NDArray[np.uint8]:
     return weights.reshape(-1)
 
 
-def _data(view: View, layer: int, head: int) -> dict[str, Any]:
+def _data(view: OneText, layer: int, head: int) -> dict[str, Any]:
     """What the script of the page reads."""
     return {
         "layers": view.layers,
@@ -68,7 +69,7 @@ def _data(view: View, layer: int, head: int) -> dict[str, Any]:
     }
 
 
-def _head(view: View, layer: int, head: int) -> dict[str, Any]:
+def _head(view: OneText, layer: int, head: int) -> dict[str, Any]:
     focal = view.focal(layer, head)
     similarity, more_of_high = similarity_bytes(view.normalised[layer, head], view.threshold)
     matrices = np.concatenate([similarity, attention_bytes(view.attention[layer, head]), more_of_high])

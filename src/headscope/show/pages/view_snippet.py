@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from headscope.one_text.view import View
+from headscope.one_text.describing import about_head, about_view, pairs_of_token, segments
+from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
-from headscope.show.pages.wording import about_head, about_view, abridged, pairs_of_token, segments, short
+from headscope.wording import abridged, short
 
 HEADS = 3
 PAIRS = 8
 
 
-def snippet(view: View) -> str:
+def snippet(view: OneText) -> str:
     """The text coloured by the first telling head of the last layer, and the first pairs of a few heads."""
     layer = view.layers[-1]
     heads = view.telling_heads(layer, HEADS)

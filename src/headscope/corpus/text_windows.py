@@ -1,0 +1,84 @@
+"""Texts as a source of windows, with all that a study has to say of what it read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from headscope.corpus.texts import Text, Texts
+from headscope.corpus.windows import Counts, Cutter, Window, cut_all
+from headscope.options import Options
+from headscope.wording import counted
+
+
+class TextWindows:
+    """The windows of texts, in order (see `run.source`).
+
+    example: the number of the window to keep a hold of, in `example_window`. `sha256` is of all texts read so far.
+    """
+
+    unit = "windows"
+
+    def __init__(self, texts: Texts, tokenizer: Any, options: Options, windows_per_shard: int, example: int) -> None:
+        self._texts = texts
+        self._options = options
+        self._cutter = Cutter(tokenizer, options)
+        self._hash = hashlib.sha256()
+        self._example = example
+        self.windows_per_shard = windows_per_shard
+        self.example_window: Window | None = None
+        self.counts = Counts()
+
+    @property
+    def name(self) -> str:
+        return self._texts.name
+
+    @property
+    def unusable(self) -> int:
+        """Records that were passed over."""
+        return self._texts.bad
+
+    @property
+    def made(self) -> int:
+        return self.counts.windows
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def windows(self, wanted: Callable[[int], bool] | None) -> Iterator[Window]:
+        for window in cut_all(self._hashed(), self._cutter, self.counts, self._options.max_windows, wanted):
+            if self.counts.windows - 1 == self._example:
+                self.example_window = window
+            yield window
+
+    @property
+    def expected(self) -> int | None:
+        share = self._texts.read_share
+        estimate = int(self.made / share) if share else None
+        most = self._options.max_windows
+        return most if most is not None and (estimate is None or estimate > most) else estimate
+
+    def changed(self) -> list[str]:
+        return self._texts.changed()
+
+    def why_none(self) -> str:
+        counts, length = self.counts, self._options.length
+        if counts.short_windows_left_out:
+            specials = len(self._cutter.prefix) + len(self._cutter.suffix)
+            return (
+                f"Every text is shorter than a window: the longest of {counts.texts:,} has "
+                f"{counted(counts.longest_short, 'token')}, and --length {length} needs {length - specials} beside "
+                f"{specials} special ones; "
+                "use --short pad, or a smaller --length."
+            )
+        return f"There is no text to measure: {counted(counts.texts, 'text')} read, and no token found."
+
+    def _hashed(self) -> Iterator[Text]:
+        """The texts; what was read of them is hashed, so that parts of one study know each other."""
+        for text in self._texts:
+            content = text.text.encode()
+            self._hash.update(len(content).to_bytes(8, "little"))
+            self._hash.update(content)
+            yield text

@@ -1,0 +1,58 @@
+"""All states and all columns there are, as the measures declare them."""
+
+from __future__ import annotations
+
+from headscope.corpus.traits import TEXT, Traits
+from headscope.measure.declaration import Column, Derived, Specs, State
+from headscope.measure.measures import MEASURES
+from headscope.measure.triangles import pairs_of
+
+STATES: dict[str, State] = {name: state for measure in MEASURES for name, state in measure.states.items()}
+DERIVED: dict[str, Derived] = {name: array for measure in MEASURES for name, array in measure.derived.items()}
+SYMMETRIC: frozenset[str] = frozenset(name for name, state in STATES.items() if state.symmetric)
+
+KEYS: tuple[Column, ...] = (
+    Column("layer", "layer", "number", "run", "Number of the layer; the first is 0."),
+    Column("head", "head", "number", "run", "Number of the head within its layer; the first is 0."),
+    Column("windows", "windows", "count", "run", "Windows that were measured."),
+)
+"""What a row of a table is about; the columns of the measures follow."""
+
+
+def columns(gives: Traits = TEXT) -> dict[str, Column]:
+    """The columns that tokens which give these things have, by name, in their order in the tables.
+
+    >>> from headscope.corpus.traits import IMAGE
+    >>> "same_sentence_probability" in columns(), "same_sentence_probability" in columns(IMAGE)
+    (True, False)
+    """
+    every = [*KEYS, *(column for measure in MEASURES for column in measure.columns if column.needs <= gives)]
+    of_heads = [column for column in every if column.heads]
+    return {column.name: column for column in (*of_heads, *(column for column in every if not column.heads))}
+
+
+def kept_states(gives: Traits = TEXT) -> dict[str, State]:
+    """The states that say something of such tokens."""
+    return {name: state for name, state in STATES.items() if state.needs <= gives}
+
+
+def state_specs(layers: int, heads: int, length: int, gives: Traits = TEXT) -> Specs:
+    """Types and shapes of the states: what adds up."""
+    return {name: (state.dtype, state.size(layers, heads, length)) for name, state in kept_states(gives).items()}
+
+
+def shard_specs(layers: int, heads: int, length: int) -> Specs:
+    """Of all states as shards hold them: narrower (`State.shard_dtype`), and symmetric ones packed (`triangles`)."""
+    packed = (layers, heads, pairs_of(length))
+    return {
+        name: (state.shard_dtype, packed if state.symmetric else state.size(layers, heads, length))
+        for name, state in STATES.items()
+    }
+
+
+def array_specs(layers: int, heads: int, length: int, gives: Traits = TEXT) -> Specs:
+    """Of all arrays in a study folder: the states, and what is derived from them."""
+    derived = {name: array for name, array in DERIVED.items() if array.needs <= gives}
+    return state_specs(layers, heads, length, gives) | {
+        name: (array.dtype, array.size(layers, heads, length)) for name, array in derived.items()
+    }

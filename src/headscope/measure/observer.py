@@ -1,0 +1,40 @@
+"""Which version of `observe` is used: the compiled one on a CPU, the one in torch elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from headscope.garbage import without_collecting
+from headscope.measure.observation import Seen, Sums, Tokens, observe
+from headscope.options import Options
+
+Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, Sums, Seen], None]
+
+
+def observer(device: torch.device) -> Observe:
+    """The fastest version of `observe` for a device."""
+    found = _compiled() if device.type == "cpu" else observe
+    return observe if isinstance(found, str) else found
+
+
+def why_not_compiled(device: torch.device) -> str | None:
+    """What a user can do for a faster `observer`, where there would be one; otherwise None."""
+    found = _compiled() if device.type == "cpu" else observe
+    if not isinstance(found, str):
+        return None
+    return f"numba can't be used ({found}), so measuring takes longer; reinstalling it may help."
+
+
+@cache
+def _compiled() -> Observe | str:
+    """The version for the CPU, or why it can't be had."""
+    try:
+        with without_collecting():
+            from headscope.measure import kernel
+    except ImportError as problem:
+        return " ".join(str(problem).split())
+    return kernel.observe

@@ -1,0 +1,64 @@
+"""What all measures of a study say of one text: its A and Z, played to them once more."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+
+from headscope.corpus.windows import Batch
+from headscope.measure.accumulate import AllMeasures
+from headscope.measure.catalogue import SYMMETRIC
+from headscope.measure.tables import heads_table
+from headscope.measure.triangles import unpack
+from headscope.model.capture import Capture, ReceiveHeads
+from headscope.options import Options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headscope.one_text.view import OneText
+
+SHORTEST = 3
+"""Tokens of a window; a shorter text is padded to it."""
+
+
+def summary(view: OneText) -> pd.DataFrame:
+    """The table `heads` of a study of this one window."""
+    length = max(SHORTEST, view.size)
+    options = Options(
+        length=length, threshold=view.threshold, line_threshold=view.line_threshold, special=view.special_option
+    )
+    shard = AllMeasures(options, tuple(view.layers), view.heads).begin(torch.device("cpu"))
+    shard.take(cast(Capture, _Replay(view, length)), _batch(view, length), lambda place: nullcontext())
+    arrays = {name: unpack(array) if name in SYMMETRIC else array for name, array in shard.arrays().items()}
+    return heads_table(arrays, view.layers)
+
+
+class _Replay:
+    """Stands where a capture would, and hands on what was captured before."""
+
+    def __init__(self, view: OneText, length: int) -> None:
+        self._view = view
+        self._missing = length - view.size
+
+    def run_by_heads(self, inputs: Any, mask: Any, receive: ReceiveHeads, last: int | None = None) -> None:
+        rows = (0, self._missing)
+        for layer in self._view.layers:
+            attention = np.pad(self._view.attention[layer], ((0, 0), rows, rows))
+            output = np.pad(self._view.output[layer], ((0, 0), rows, (0, 0)))
+            heads = slice(0, self._view.heads)
+            receive(layer, heads, torch.tensor(attention)[None], torch.tensor(output)[None])
+
+
+def _batch(view: OneText, length: int) -> Batch:
+    more = (0, length - view.size)
+    return Batch(
+        np.pad(view.ids, more)[None],
+        np.array([view.size], dtype=np.int64),
+        np.pad(view.sentence, more, constant_values=-1)[None],
+        np.pad(view.kind, more)[None],
+        np.pad(view.special, more)[None],
+    )

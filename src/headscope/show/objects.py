@@ -1,0 +1,76 @@
+"""What users hold in their hands: a study and a view that show themselves."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.folder.study_folder import StudyFolder
+from headscope.one_text.view import OneText
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class View(OneText):
+    """One text, looked at closely in every head; `headscope.inspect` makes one. A notebook shows it."""
+
+    def html(self, layer: int | None = None, head: int | None = None) -> str:
+        """One self-contained page with every head, opened at one; by default at a telling one of the last layer."""
+        from headscope.show.pages.view_page import page
+
+        layer = self.layers[self.attention.place(-1 if layer is None else layer)]
+        return page(self, layer, self.telling_heads(layer)[0] if head is None else head)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from headscope.show.pages.view_snippet import snippet
+
+        return snippet(self)
+
+
+class Study(StudyFolder):
+    """A finished study, read from its folder; neither the model nor the texts are needed. A notebook shows it.
+
+    `heads` and `layers` are DataFrames, `arrays` a mapping of numpy arrays, `manifest` says what was run.
+    """
+
+    @cached_property
+    def example(self) -> View:
+        """The one text that the study keeps, for figures that show one."""
+        return View.load(self.folder)
+
+    def figure(self, number: int | str, **choices: Any) -> Figure:
+        """A figure of the paper, by its number; also "spectrum" and "atlas". Choices: `layers=(1, 6)`, `heads=(3,)`."""
+        from headscope.show.figures import draw
+
+        return draw(self, number, **choices)
+
+    def figures(self, folder: str | os.PathLike[str] | None = None, **choices: Any) -> list[Path]:
+        """Draw all figures into a folder, by default `figures` in that of the study; see `figures.save_all`."""
+        from headscope.show.figures import save_all
+
+        return save_all(self, folder, **choices)
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write everything on one page that opens without a network; by default report.html in the folder."""
+        from headscope.show.report import write_report
+
+        return write_report(self, path)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what was run, findings, the layers."""
+        from headscope.show.report import summary
+
+        return summary(self)
+
+
+def read(folder: str | os.PathLike[str]) -> Study:
+    """Open a study folder; neither the model nor the texts are needed.
+
+    >>> import headscope
+    >>> headscope.read("wiki").heads  # doctest: +SKIP
+    """
+    return Study(folder)
