@@ -91,7 +91,7 @@ def test_a_column_that_came_later_is_absent_and_said_so_when_it_is_asked_for(
     assert "late_share" in columns()
     study = headscope.read(old / "texts")
     assert "late_share" not in study.heads
-    with pytest.raises(HeadscopeError, match="has no column late_share in its heads; run the study again"):
+    with pytest.raises(HeadscopeError, match=r"The table heads of .* has no column late_share; run the study again"):
         study.column("heads", "late_share")
     with pytest.raises(HeadscopeError, match="has no array late"):
         study.arrays["late"]
