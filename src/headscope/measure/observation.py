@@ -1,7 +1,7 @@
 """What is seen of a batch: per window and head, the counts that every measure needs.
 
 `Sums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and head.
-`observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernels.observe`
+`observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernel.observe`
 does the same in one pass over each matrix.
 """
 
@@ -29,7 +29,7 @@ from headscope.measure.definitions import (
 from headscope.options import Options
 
 EQUAL, TOGETHER = 1, 2
-"""Flags of two tokens, see `Tokens.flags`."""
+"""Flags of two tokens, a bit each, see `Tokens.flags`."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,10 @@ def _compiled() -> Observe | str:
     """The version for the CPU, or why it can't be had."""
     try:
         with without_collecting():
-            from headscope.measure import kernel as kernels
+            from headscope.measure import kernel
     except ImportError as problem:
         return " ".join(str(problem).split())
-    return kernels.observe
+    return kernel.observe
 
 
 def equal_tokens(ids: Tensor) -> Tensor:

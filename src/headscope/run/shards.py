@@ -15,14 +15,12 @@ from headscope.corpus.windows import Batch, Window, stack
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, give_back
 from headscope.measure.accumulate import Tally
+from headscope.measure.measures.base import WINDOWS_PER_SHARD as WINDOWS_PER_SHARD
 from headscope.measure.observation import why_not_compiled
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.run.threads import Lanes
-
-WINDOWS_PER_SHARD = 256
-"""Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""
 
 Tick = Callable[[int], None]
 """Told how many more windows are done; a negative number where some must be done again."""

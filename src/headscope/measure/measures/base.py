@@ -18,6 +18,13 @@ from headscope.measure.observation import Seen, Tokens
 
 Arrays = Mapping[str, NDArray[Any]]
 
+WINDOWS_PER_SHARD = 256
+"""Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""
+SHARD_COUNT = "int16"
+"""Of a map of counts, summed over one shard: as narrow as it may be, for it is touched for every window."""
+# A window adds at most 1 to each element of such a map.
+assert np.iinfo(SHARD_COUNT).max >= WINDOWS_PER_SHARD, "A map of counts would overflow within a shard."
+
 
 @dataclass(frozen=True)
 class State:
@@ -30,9 +37,8 @@ class State:
 
     @property
     def shard_dtype(self) -> str:
-        """Of the sum over one shard. A map of counts, which are at most those of 256 windows, is narrower there: it is
-        touched for every window."""
-        return "int16" if self.shape == "LHSS" and self.dtype == "int64" else self.dtype
+        """Of the sum over one shard, where a map of counts is narrower."""
+        return SHARD_COUNT if self.shape == "LHSS" and self.dtype == "int64" else self.dtype
 
     def zeros(self, layers: int, heads: int, length: int, device: torch.device) -> Tensor:
         """To add one shard to."""
