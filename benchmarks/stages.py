@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import headscope
@@ -20,7 +19,7 @@ from headscope.folder.writing import write
 from headscope.measure.accumulate import AllMeasures, ShardOfMeasures
 from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.measures import MEASURES
-from headscope.measure.observation import Seen, Sums, Tokens
+from headscope.measure.observation import LayerSums, Seen, Tokens
 from headscope.measure.observer import observer
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
@@ -102,22 +101,13 @@ def _observed(
     layers = tuple(range(capture.layers))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
     observe = observer(torch.device("cpu"))
-    sums = [Sums(*(shard.states[name][n] for name in Sums.__dataclass_fields__)) for n in layers]
+    sums = [LayerSums(*(shard.states[name][n] for name in LayerSums.__dataclass_fields__)) for n in layers]
 
     def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None:
         seen_here, sums_here = seen.layer(layer), sums[layer]
         clock.time(
             "attention, its sums and lines (also in the pass below)",
-            lambda: attention_pass(
-                attention.numpy(),
-                tokens.size.numpy(),
-                tokens.kind.numpy(),
-                options.line_threshold,
-                sums_here.attention_sum_on_lines.numpy(),
-                sums_here.attention_sum_without_lines.numpy(),
-                seen_here.attention_to.numpy(),
-                seen_here.lines.numpy(),
-            ),
+            lambda: attention_pass(attention, heads, tokens, options, sums_here, seen_here),
         )
         clock.time("similarity, Z Zᵀ (also in the pass below)", lambda: output @ output.mT)
         clock.time(
@@ -139,19 +129,18 @@ def _attention_pass() -> Callable[..., None]:
     import numba
 
     from headscope.measure.kernel import _attention as of_one_head
+    from headscope.measure.kernel import layer_of
 
     @numba.njit(error_model="numpy")
-    def run(attention, size, kind, line_threshold, on_lines, without_lines, attention_to, lines):
-        windows, heads, length, _ = attention.shape
-        received = np.empty(length, np.float64)
-        is_line, off_line = np.empty(length, np.float32), np.empty(length, np.float32)
-        block_end = np.empty(length, np.int64)
-        for h in range(heads):
-            for b in range(windows):
-                of_one_head(
-                    attention[b, h], size[b], kind[b], line_threshold, received, is_line, off_line, block_end,
-                    on_lines[h], without_lines[h], attention_to[b, h], lines[b, h],
-                )  # fmt: skip
+    def of_all_heads(layer):
+        for place in range(layer.attention.shape[1]):
+            of_one_head(place, layer)
+
+    def run(
+        attention: torch.Tensor, heads: slice, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
+    ) -> None:
+        no_similarity = torch.empty(0, 0, 0)
+        of_all_heads(layer_of(attention, no_similarity, heads.start, tokens, options, sums, seen))
 
     return run
 

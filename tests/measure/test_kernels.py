@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import numba
@@ -12,8 +13,8 @@ import pytest
 from numba.core.caching import CacheImpl
 from runs import small_study
 
-from headscope.measure import observer
-from headscope.measure.kernel import compiled_for_good
+from headscope.measure import observation, observer
+from headscope.measure.kernel import Layer, _observe, compiled_for_good
 from headscope.model.loading import Model
 
 
@@ -66,6 +67,17 @@ class TestKeeping:
     def test_what_is_wrong_with_the_function_is_raised(self) -> None:
         with pytest.raises(numba.errors.NumbaError):
             compiled_for_good(lambda number: number.missing, "int64(int64)")
+
+
+def test_all_that_is_summed_and_seen_goes_into_the_kernel_by_its_name() -> None:
+    for structure in (observation.LayerSums, observation.Seen):
+        assert {field.name for field in fields(structure)} <= set(Layer._fields)
+
+
+def test_the_kernel_has_one_version_and_takes_nothing_else() -> None:
+    assert len(_observe.signatures) == 1
+    with pytest.raises(TypeError, match="No matching definition"):
+        _observe(0, tuple(range(len(Layer._fields))))
 
 
 @pytest.fixture

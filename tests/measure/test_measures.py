@@ -18,6 +18,7 @@ from headscope.errors import HeadscopeError
 from headscope.measure import kernel as kernels
 from headscope.measure import observation
 from headscope.measure.accumulate import AllMeasures
+from headscope.measure.declaration import MOST_WINDOWS_IN_A_SHARD
 from headscope.measure.tables import derived_arrays, heads_table, layers_table
 from headscope.model.capture import ReceiveHeads
 from headscope.options import Options
@@ -130,6 +131,20 @@ def assert_equal_to_reference(states, examples, options: Options) -> None:
         for column, value in expected.items():
             assert row[column] == pytest.approx(value, rel=1e-10, abs=1e-12, nan_ok=True), column
     np.testing.assert_allclose(layers_table(states, layers).unique_focal_tokens, unique)
+
+
+@pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
+def test_a_whole_shard_of_high_pairs_is_counted(observe):
+    """Each pair is high in each window: no count is too narrow for that."""
+    windows, length = MOST_WINDOWS_IN_A_SHARD, 4
+    alike = np.ones((1, 1, length, 2), dtype=np.float32)
+    attention = np.full((1, 1, length, length), 1 / length, dtype=np.float32)
+    examples = [
+        reference.Example(attention, alike, [n, 1, 2, 3], [0] * length, [5] * length, [False] * length, length)
+        for n in range(windows)
+    ]
+    states = states_of(examples, Options(length=length), observe, batch_size=64)
+    assert (states["high_count"][0, 0][np.triu_indices(length, 1)] == windows).all()
 
 
 @pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])

@@ -16,14 +16,14 @@ from headscope.files import Arrays, zeros
 from headscope.measure.catalogue import STATES, shard_specs
 from headscope.measure.declaration import Specs
 from headscope.measure.measures import MEASURES
-from headscope.measure.observation import Seen, Sums, Tokens
+from headscope.measure.observation import LayerSums, Seen, Tokens
 from headscope.measure.observer import observer
 from headscope.measure.triangles import pack
 from headscope.model.capture import Capture
 from headscope.options import Options
 
 ON_LINES = "attention_sum_on_lines"
-"""Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `Sums`."""
+"""Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `LayerSums`."""
 InTurn = Callable[[Hashable], AbstractContextManager[None]]
 """in_turn(place): batches pass a place one at a time, in their order, so that sums have the same bits every time."""
 
@@ -64,7 +64,8 @@ class ShardOfMeasures:
         }
         self.states[ON_LINES] = self.states.pop("attention_sum")
         self._sums = [
-            Sums(*(self.states[field.name][index] for field in fields(Sums))) for index in range(len(what.layers))
+            LayerSums(*(self.states[field.name][index] for field in fields(LayerSums)))
+            for index in range(len(what.layers))
         ]
 
     def take(self, capture: Capture, batch: Batch, in_turn: InTurn) -> None:

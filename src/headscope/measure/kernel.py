@@ -3,7 +3,9 @@
 The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
 is touched. Loops run over whole rows from 0, and sums are kept per column: the compiler turns such loops into vector
 instructions without changing the order of any sum.
-The definitions are those of `similarity`; the tests hold both to the same reference.
+Arrays of one type and shape mean different things: they go from function to function in structures, by name, so that
+no two are swapped unnoticed.
+The definitions are those of `definitions`; the tests hold both to the same reference.
 """
 
 from __future__ import annotations
@@ -11,39 +13,112 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numba
 import numpy as np
 import torch
+from numba import boolean, float32, float64, int8, int16, int64, types
 from numba.core.caching import FunctionCache
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measure.declaration import VALUE_BINS
-from headscope.measure.observation import Seen, Sums, Tokens
+from headscope.measure.observation import EQUAL, TOGETHER, LayerSums, Seen, Tokens
 from headscope.options import Options
 
 V = VALUE_BINS
 STRIDE = 32
 """Rows of the triangle begin and end at multiples of this, so that no vector loop has a remainder."""
-LANES = 4
+COPIES = 4
 """Copies of the spectrum, so that counting twice into one bin need not wait for memory."""
 ROWS = 128
 """Rows of C that are multiplied at once, each from the first column on that any of them needs."""
 
+Array = NDArray[Any]
 compiled = numba.njit(error_model="numpy")
-TYPES = (
-    "void(i8, i8, f4[:,:,::1], f4[:,:,:,::1], i8[::1], b1[:,::1], i8[:,::1], i8[:,::1], i1[:,:,::1], f4, f8, "
-    "f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i2[:,:,::1], i8[:,::1], "
-    "f8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], i8[:,:,::1])"
+inlined = numba.njit(error_model="numpy", inline="always")
+"""Where a `Layer` goes in for every window: handing over that many arrays takes longer than counting a row."""
+
+
+class Layer(NamedTuple):
+    """Everything that the heads of one layer are observed with.
+
+    first: the number of the first head whose attention (B, heads, S, S) is at hand. similarity: (B, S, S) of the head
+    that is observed, of which the pairs are set. The rest is of `Options`, `Tokens`, `LayerSums` and `Seen`, of all heads.
+    """
+
+    first: Annotated[int, int64]
+    similarity: Annotated[Array, float32[:, :, ::1]]
+    attention: Annotated[Array, float32[:, :, :, ::1]]
+    threshold: Annotated[np.float32, float32]
+    line_threshold: Annotated[float, float64]
+    size: Annotated[Array, int64[::1]]
+    part: Annotated[Array, boolean[:, ::1]]
+    kind: Annotated[Array, int64[:, ::1]]
+    ids: Annotated[Array, int64[:, ::1]]
+    flags: Annotated[Array, int8[:, :, ::1]]
+    attention_sum_on_lines: Annotated[Array, float64[:, :, ::1]]
+    attention_sum_without_lines: Annotated[Array, float64[:, :, ::1]]
+    similarity_sum: Annotated[Array, float64[:, :, ::1]]
+    high_count: Annotated[Array, int16[:, :, ::1]]
+    similarity_histogram: Annotated[Array, int64[:, ::1]]
+    peak: Annotated[Array, float64[:, ::1]]
+    pairs: Annotated[Array, int64[:, ::1]]
+    repeats: Annotated[Array, int64[:, ::1]]
+    together: Annotated[Array, int64[:, ::1]]
+    repeats_together: Annotated[Array, int64[:, ::1]]
+    focal: Annotated[Array, int64[:, ::1]]
+    focal_pairs: Annotated[Array, int64[:, ::1]]
+    contrast: Annotated[Array, float64[:, ::1]]
+    attention_to: Annotated[Array, float64[:, :, ::1]]
+    lines: Annotated[Array, int64[:, :, ::1]]
+
+
+class Rows(NamedTuple):
+    """What is known of one row of C, (S,): the largest above it, 1 where a token takes part, N, which N are high, and
+    their bins; the spectrum of all rows, (COPIES, V)."""
+
+    best: Array
+    mask: Array
+    normalised: Array
+    high: Array
+    value: Array
+    spectrum: Array
+
+
+class PerToken(NamedTuple):
+    """Summed over the rows of one C, (S,): N within the block, all of N; the high pairs that a token is in, and those
+    of them whose other token is equal."""
+
+    inside: Array
+    everything: Array
+    degree: Array
+    equal_degree: Array
+
+
+class HighPairs(NamedTuple):
+    """How many there are, of them of equal tokens, within one sentence, and both."""
+
+    pairs: int
+    repeats: int
+    together: int
+    repeats_together: int
+
+
+SIGNATURE = types.void(
+    int64,
+    types.BaseTuple.from_types(
+        [field.__metadata__[0] for field in get_type_hints(Layer, include_extras=True).values()], Layer
+    ),
 )
-"""Of the arguments of `_observe`: given them, it is compiled or loaded when this module is, and never a second time."""
+"""Of `_observe`: given it, that is compiled or loaded when this module is, and never a second time."""
 
 
-def compiled_for_good(function: Callable[..., Any], types: str) -> Any:
+def compiled_for_good(function: Callable[..., Any], signature: Any) -> Any:
     """Compiled for these types, and kept on disk for the next run. Where nothing can be kept, it is compiled for this
     run alone; where what was kept is damaged too, and the next run keeps it anew."""
-    compiling = partial(numba.njit, types, nogil=True, error_model="numpy")
+    compiling = partial(numba.njit, signature, nogil=True, error_model="numpy")
     try:
         return compiling(cache=True)(function)
     except Exception:  # of whatever kind damaged bytes cause; what is wrong with the function itself is raised below
@@ -53,71 +128,89 @@ def compiled_for_good(function: Callable[..., Any], types: str) -> Any:
 
 
 def observe(
-    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
 ) -> None:
     """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d) of these heads; `sums` and `seen`
     of all heads of this layer."""
     output = output.float()
     windows, count, length, _ = attention.shape
     similarity = torch.empty(windows, length, length)
-    arguments = (
-        similarity.numpy(),
-        attention.float().contiguous().numpy(),
-        tokens.size.numpy(),
-        tokens.part.numpy(),
-        tokens.kind.numpy(),
-        tokens.ids.numpy(),
-        tokens.flags.numpy(),
-        np.float32(options.threshold),
-        options.line_threshold,
-        sums.attention_sum_on_lines.numpy(),
-        sums.attention_sum_without_lines.numpy(),
-        sums.similarity_sum.numpy(),
-        sums.high_count.numpy(),
-        sums.similarity_histogram.numpy(),
-        seen.peak.numpy(),
-        seen.pairs.numpy(),
-        seen.repeats.numpy(),
-        seen.together.numpy(),
-        seen.repeats_together.numpy(),
-        seen.focal.numpy(),
-        seen.focal_pairs.numpy(),
-        seen.contrast.numpy(),
-        seen.attention_to.numpy(),
-        seen.lines.numpy(),
-    )
+    layer = layer_of(attention, similarity, heads.start, tokens, options, sums, seen)
     for place in range(count):
         for i in range(0, length, ROWS):
             rows = output[:, place, i : i + ROWS]
             torch.bmm(rows, output[:, place, i:].mT, out=similarity[:, i : i + ROWS, i:])
-        _observe(place, heads.start + place, *arguments)
+        _observe(place, layer)
+
+
+def layer_of(
+    attention: Tensor, similarity: Tensor, first: int, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
+) -> Layer:
+    return Layer(
+        first=first,
+        similarity=similarity.numpy(),
+        attention=attention.float().contiguous().numpy(),
+        threshold=np.float32(options.threshold),
+        line_threshold=options.line_threshold,
+        size=tokens.size.numpy(),
+        part=tokens.part.numpy(),
+        kind=tokens.kind.numpy(),
+        ids=tokens.ids.numpy(),
+        flags=tokens.flags.numpy(),
+        attention_sum_on_lines=sums.attention_sum_on_lines.numpy(),
+        attention_sum_without_lines=sums.attention_sum_without_lines.numpy(),
+        similarity_sum=sums.similarity_sum.numpy(),
+        high_count=sums.high_count.numpy(),
+        similarity_histogram=sums.similarity_histogram.numpy(),
+        peak=seen.peak.numpy(),
+        pairs=seen.pairs.numpy(),
+        repeats=seen.repeats.numpy(),
+        together=seen.together.numpy(),
+        repeats_together=seen.repeats_together.numpy(),
+        focal=seen.focal.numpy(),
+        focal_pairs=seen.focal_pairs.numpy(),
+        contrast=seen.contrast.numpy(),
+        attention_to=seen.attention_to.numpy(),
+        lines=seen.lines.numpy(),
+    )
 
 
 @compiled
-def _attention(
-    matrix, size, kind, line_threshold, received, is_line, off_line, block_end, on_lines, without_lines, to_kind, lines
-):  # fmt: skip
-    """Find the lines, and for each token the end of its block; add A to the sums on lines and without them."""
-    received[:] = 0
-    for i in range(size):
-        _add(matrix[i, :size], received[:size])
-    most = 0.0
-    for j in range(size):
-        most = max(most, received[j])
-    to_kind[:] = 0
-    lines[:] = 0
-    begin = 0
-    for j in range(size):
-        to_kind[kind[j]] += received[j]
-        is_line[j] = received[j] / most > line_threshold
-        off_line[j] = not is_line[j]
-        if is_line[j]:
-            lines[kind[j]] += 1
-            block_end[begin : j + 1] = j + 1
-            begin = j + 1
-    block_end[begin:size] = size
-    _add_columns(matrix, size, is_line, on_lines)
-    _add_columns(matrix, size, off_line, without_lines)
+def _attention(place, layer):
+    """Find the lines of each window, and add A to the sums on lines and without them.
+
+    Returns for each token where its block ends, (B, S).
+    """
+    h = layer.first + place
+    windows, _, length, _ = layer.attention.shape
+    received = np.empty(length, np.float64)
+    is_line = np.empty(length, np.float32)
+    off_line = np.empty(length, np.float32)
+    block_ends = np.empty((windows, length), np.int64)
+    for b in range(windows):
+        matrix, size, kind, block_end = layer.attention[b, place], layer.size[b], layer.kind[b], block_ends[b]
+        to_kind, lines = layer.attention_to[b, h], layer.lines[b, h]
+        received[:] = 0
+        for i in range(size):
+            _add(matrix[i, :size], received[:size])
+        most = 0.0
+        for j in range(size):
+            most = max(most, received[j])
+        to_kind[:] = 0
+        lines[:] = 0
+        begin = 0
+        for j in range(size):
+            to_kind[kind[j]] += received[j]
+            is_line[j] = received[j] / most > layer.line_threshold
+            off_line[j] = not is_line[j]
+            if is_line[j]:
+                lines[kind[j]] += 1
+                block_end[begin : j + 1] = j + 1
+                begin = j + 1
+        block_end[begin:size] = size
+        _add_columns(matrix, size, is_line, layer.attention_sum_on_lines[h])
+        _add_columns(matrix, size, off_line, layer.attention_sum_without_lines[h])
+    return block_ends
 
 
 @compiled
@@ -168,21 +261,25 @@ def _has_nan(matrix, size):
     return False
 
 
-@compiled
-def _pairs(
-    matrix, top, size, part, mask, flags, threshold, block_end, row, high, value,
-    inside, everything, degree, equal_degree, counts, similarity_sum, high_count, spectrum,
-):  # fmt: skip
+@inlined
+def _pairs(b, h, layer, top, block_end, rows, per_token):
     """Everything that is counted over the pairs of one window and head.
 
     What lies in a row but is no pair is set to 0 there: it adds nothing, is never high, and is taken out of the
     spectrum's bin of 0 at the end.
     """
+    matrix, size, part, flags = layer.similarity[b], layer.size[b], layer.part[b], layer.flags[b]
+    inside, everything = per_token.inside, per_token.everything
+    row, mask, high, value, spectrum = rows.normalised, rows.mask, rows.high, rows.value, rows.spectrum
+    degree, equal_degree = per_token.degree, per_token.equal_degree
+    similarity_sum, high_count = layer.similarity_sum[h], layer.high_count[h]
     inside[:] = 0
     everything[:] = 0
+    mask[:] = part
     end = _rounded_up(size, len(part))
     after = part[:size].sum()
     no_pairs = 0
+    pairs, repeats, together, repeats_together = 0, 0, 0, 0
     for i in range(size):
         if not part[i]:
             continue
@@ -194,17 +291,18 @@ def _pairs(
         _add_twice(row[begin:end], similarity_sum[i, begin:end], everything[begin:end])
         _add(row[i + 1 : block_end[i]], inside[i + 1 : block_end[i]])
         _count_values(row[begin:end], value[begin:end], spectrum)
-        found = _find_high(row[begin:end], threshold, high[begin:end])
+        found = _find_high(row[begin:end], layer.threshold, high[begin:end])
         if found:
             _count_high(high[begin:end], high_count[i, begin:end], degree[begin:end])
             equal, same, both = _count_flags(high[begin:end], flags[i, begin:end], equal_degree[begin:end])
             degree[i] += found
             equal_degree[i] += equal
-            counts[0] += found
-            counts[1] += equal
-            counts[2] += same
-            counts[3] += both
+            pairs += found
+            repeats += equal
+            together += same
+            repeats_together += both
     spectrum[0, V // 2] -= no_pairs
+    return HighPairs(pairs=pairs, repeats=repeats, together=together, repeats_together=repeats_together)
 
 
 @compiled
@@ -239,7 +337,7 @@ def _count_values(row, value, spectrum):
     for j in range(len(row)):
         value[j] = min(max(value[j], np.int32(0)), np.int32(V - 1))
     for j in range(len(row)):
-        spectrum[np.uint64(j % LANES), np.uint64(value[j])] += 1
+        spectrum[np.uint64(j % COPIES), np.uint64(value[j])] += 1
 
 
 @compiled
@@ -260,13 +358,13 @@ def _count_high(high, high_count, degree):
 
 @compiled
 def _count_flags(high, flags, equal_degree):
-    """flags: 1 equal tokens, 2 one sentence."""
+    """Of the high pairs of one row: those of equal tokens, within one sentence, and both."""
     equal = np.int32(0)
     same = np.int32(0)
     both = np.int32(0)
     for j in range(len(high)):
-        is_equal = high[j] & flags[j]
-        is_same = high[j] & (flags[j] >> 1)
+        is_equal = high[j] & np.int32((flags[j] & EQUAL) != 0)
+        is_same = high[j] & np.int32((flags[j] & TOGETHER) != 0)
         equal_degree[j] += is_equal
         equal += is_equal
         same += is_same
@@ -275,7 +373,7 @@ def _count_flags(high, flags, equal_degree):
 
 
 @compiled
-def _contrast(inside, everything, size, part, block_end):
+def _contrast(size, part, block_end, per_token):
     """Mean of N over the pairs of one block, less its mean over the others; NaN where either has none."""
     taking_part = 0
     pairs_inside = 0
@@ -288,13 +386,14 @@ def _contrast(inside, everything, size, part, block_end):
     pairs_outside = taking_part * (taking_part - 1) // 2 - pairs_inside
     if pairs_inside == 0 or pairs_outside == 0:
         return np.nan
-    sum_inside = inside.sum()
-    return sum_inside / pairs_inside - (everything.sum() - sum_inside) / pairs_outside
+    sum_inside = per_token.inside.sum()
+    return sum_inside / pairs_inside - (per_token.everything.sum() - sum_inside) / pairs_outside
 
 
 @compiled
-def _focal(ids, size, degree, equal_degree):
+def _focal(ids, size, per_token):
     """The token in the most high pairs and how many include it; a pair of equal tokens counts once."""
+    degree, equal_degree = per_token.degree, per_token.equal_degree
     focal = np.int64(-1)
     most = np.int64(0)
     counted = np.zeros(size, np.bool_)
@@ -312,59 +411,45 @@ def _focal(ids, size, degree, equal_degree):
     return focal, most // 2
 
 
-@partial(compiled_for_good, types=TYPES)
-def _observe(
-    place, h, similarity, attention, size, part, kind, ids, flags, threshold, line_threshold,
-    attention_sum_on_lines, attention_sum_without_lines, similarity_sum, high_count, similarity_histogram,
-    peak, pairs, repeats, together, repeats_together, focal, focal_pairs, contrast, attention_to, lines,
-):  # fmt: skip
-    """One head, h: similarity (B, S, S), of which the pairs are set; its attention is at `place` of (B, H, S, S).
-    Everything else is of all heads."""
-    windows, _, length, _ = attention.shape
-    received = np.empty(length, np.float64)
-    is_line = np.empty(length, np.float32)
-    off_line = np.empty(length, np.float32)
-    block_end = np.empty((windows, length), np.int64)
+@partial(compiled_for_good, signature=SIGNATURE)
+def _observe(place, layer):
+    """One head, by its place among those whose attention is at hand."""
+    h = layer.first + place
+    windows, _, length, _ = layer.attention.shape
+    block_ends = _attention(place, layer)
+    rows = Rows(
+        best=np.empty(length, np.float32),
+        mask=np.empty(length, np.float32),
+        normalised=np.empty(length, np.float32),
+        high=np.empty(length, np.int32),
+        value=np.empty(length, np.int32),
+        spectrum=np.zeros((COPIES, V), np.int64),
+    )
+    per_token = PerToken(
+        inside=np.empty(length, np.float64),
+        everything=np.empty(length, np.float64),
+        degree=np.empty(length, np.int32),
+        equal_degree=np.empty(length, np.int32),
+    )
     for b in range(windows):
-        _attention(
-            attention[b, place], size[b], kind[b], line_threshold, received, is_line, off_line, block_end[b],
-            attention_sum_on_lines[h], attention_sum_without_lines[h], attention_to[b, h], lines[b, h],
-        )  # fmt: skip
-    row = np.empty(length, np.float32)
-    best = np.empty(length, np.float32)
-    mask = np.empty(length, np.float32)
-    high = np.empty(length, np.int32)
-    value = np.empty(length, np.int32)
-    inside = np.empty(length, np.float64)
-    everything = np.empty(length, np.float64)
-    degree = np.empty(length, np.int32)
-    equal_degree = np.empty(length, np.int32)
-    counts = np.empty(4, np.int64)
-    spectrum = np.zeros((LANES, V), np.int64)
-    for b in range(windows):
-        matrix = similarity[b]
-        top = _peak(matrix, size[b], part[b], best)
-        peak[b, h] = top
-        counts[:] = 0
-        degree[:] = 0
-        equal_degree[:] = 0
-        contrast[b, h] = np.nan
+        top = _peak(layer.similarity[b], layer.size[b], layer.part[b], rows.best)
+        high_pairs = HighPairs(pairs=0, repeats=0, together=0, repeats_together=0)
+        per_token.degree[:] = 0
+        per_token.equal_degree[:] = 0
+        layer.peak[b, h] = top
+        layer.contrast[b, h] = np.nan
         if top > 0:
-            mask[:] = part[b]
-            _pairs(
-                matrix, top, size[b], part[b], mask, flags[b], threshold, block_end[b], row, high, value,
-                inside, everything, degree, equal_degree, counts, similarity_sum[h], high_count[h], spectrum,
-            )  # fmt: skip
-            contrast[b, h] = _contrast(inside, everything, size[b], part[b], block_end[b])
-            if not np.isfinite(everything.sum()):
-                peak[b, h] = np.nan
-        elif _has_nan(matrix, size[b]):
-            peak[b, h] = np.nan
-        pairs[b, h] = counts[0]
-        repeats[b, h] = counts[1]
-        together[b, h] = counts[2]
-        repeats_together[b, h] = counts[3]
-        focal[b, h], focal_pairs[b, h] = _focal(ids[b], size[b], degree, equal_degree)
-    for lane in range(LANES):
+            high_pairs = _pairs(b=b, h=h, layer=layer, top=top, block_end=block_ends[b], rows=rows, per_token=per_token)
+            layer.contrast[b, h] = _contrast(layer.size[b], layer.part[b], block_ends[b], per_token)
+            if not np.isfinite(per_token.everything.sum()):
+                layer.peak[b, h] = np.nan
+        elif _has_nan(layer.similarity[b], layer.size[b]):
+            layer.peak[b, h] = np.nan
+        layer.pairs[b, h] = high_pairs.pairs
+        layer.repeats[b, h] = high_pairs.repeats
+        layer.together[b, h] = high_pairs.together
+        layer.repeats_together[b, h] = high_pairs.repeats_together
+        layer.focal[b, h], layer.focal_pairs[b, h] = _focal(layer.ids[b], layer.size[b], per_token)
+    for copy in range(COPIES):
         for v in range(V):
-            similarity_histogram[h, v] += spectrum[lane, v]
+            layer.similarity_histogram[h, v] += rows.spectrum[copy, v]

@@ -1,6 +1,6 @@
 """What is seen of a batch: per window and head, the counts that every measure needs.
 
-`Sums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and head.
+`LayerSums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and head.
 `observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernel.observe`
 does the same in one pass over each matrix.
 """
@@ -26,7 +26,7 @@ from headscope.measure.definitions_torch import (
 from headscope.options import Options
 
 EQUAL, TOGETHER = 1, 2
-"""Flags of two tokens, see `Tokens.flags`."""
+"""Flags of two tokens, a bit each, see `Tokens.flags`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Sums:
+class LayerSums:
     """Of one layer, added to where they arise. (H, S, S), and (H, 200) for the spectrum.
 
     `similarity_sum` and `high_count` are symmetric: only i < j is added to. `attention_sum` is kept as its two parts,
@@ -85,9 +85,9 @@ class Sums:
     high_count: Tensor
     similarity_histogram: Tensor
 
-    def of(self, heads: slice) -> Sums:
+    def of(self, heads: slice) -> LayerSums:
         """The same of some heads, as views."""
-        return Sums(*(getattr(self, field.name)[heads] for field in fields(self)))
+        return LayerSums(*(getattr(self, field.name)[heads] for field in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def same_sentence(sentence: Tensor) -> Tensor:
 
 
 def observe(
-    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
 ) -> None:
     """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d) of these heads; `sums` and `seen`
     of all heads of this layer."""
@@ -156,7 +156,7 @@ def observe(
     _observe_similarity(output, block_of(lines), tokens, options, sums, seen)
 
 
-def _observe_attention(attention: Tensor, lines: Tensor, tokens: Tokens, sums: Sums, seen: Seen) -> None:
+def _observe_attention(attention: Tensor, lines: Tensor, tokens: Tokens, sums: LayerSums, seen: Seen) -> None:
     on_lines = attention.masked_fill(~lines.unsqueeze(-2), 0)
     without_lines = attention.masked_fill(lines.unsqueeze(-2), 0)
     sums.attention_sum_on_lines.add_(on_lines.sum(0, dtype=torch.float64))
@@ -167,7 +167,7 @@ def _observe_attention(attention: Tensor, lines: Tensor, tokens: Tokens, sums: S
 
 
 def _observe_similarity(
-    output: Tensor, blocks: Tensor, tokens: Tokens, options: Options, sums: Sums, seen: Seen
+    output: Tensor, blocks: Tensor, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
 ) -> None:
     heads = output.shape[1]
     pairs = pairs_among(tokens.part)[:, None]

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from headscope.garbage import without_collecting
-from headscope.measure.observation import Seen, Sums, Tokens, observe
+from headscope.measure.observation import LayerSums, Seen, Tokens, observe
 from headscope.options import Options
 
-Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, Sums, Seen], None]
+Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, LayerSums, Seen], None]
 
 
 def observer(device: torch.device) -> Observe:
