@@ -45,7 +45,8 @@ class Layer(NamedTuple):
     """Everything that the heads of one layer are observed with.
 
     first: the number of the first head whose attention (B, heads, S, S) is at hand. similarity: (B, S, S) of the head
-    that is observed, of which the pairs are set. The rest is of `Options`, `Tokens`, `LayerSums` and `Seen`, of all heads.
+    that is observed, of which the pairs are set. The rest is of `Options`, `Tokens`, `LayerSums` and `Seen`, of all
+    heads.
     """
 
     first: Annotated[int, int64]

@@ -1,7 +1,7 @@
 """What is seen of a batch: per window and head, the counts that every measure needs.
 
-`LayerSums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and head.
-`observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernel.observe`
+`LayerSums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and
+head. `observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernel.observe`
 does the same in one pass over each matrix.
 """
 

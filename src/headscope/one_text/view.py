@@ -329,7 +329,7 @@ def _normalised(output: Array, part: NDArray[np.bool_]) -> Array:
 
 
 def _over(member: NDArray[np.bool_], matrix: Array) -> NDArray[np.float64]:
-    """LayerSums of a matrix (S, S) over the rectangles of two blocks: (K, S) -> (K, K)."""
+    """Sums of a matrix (S, S) over the rectangles of two blocks: (K, S) -> (K, K)."""
     weight = member.astype(np.float64)
     return weight @ matrix.astype(np.float64) @ weight.T
 

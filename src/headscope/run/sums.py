@@ -1,4 +1,4 @@
-"""LayerSums that do not depend on the order in which their parts arrive.
+"""Sums that do not depend on the order in which their parts arrive.
 
 A float sum keeps beside its value the rest that rounding cut off, so it carries about 106 bits. However the shards of
 a study are grouped (one run, several workers, parts merged later), the value rounds to the same float64.
