@@ -1,35 +1,24 @@
 """One file a measure: the states it keeps, how a batch adds to them, and all that is known of the columns they give.
 
-Every state is a sum, so two states merge by adding. A new measure is one new file and its name in `MEASURES`.
+Every state is a sum, so two states merge by adding. A new measure is one new file and its name in this list.
 """
 
-from headscope.measure.declaration import Measure
-from headscope.measure.measures import (
-    attention,
-    blocks,
-    distance,
-    focal,
-    lines,
-    location,
-    repeats,
-    sentences,
-    similarity_map,
-    spectrum,
-)
+from importlib import import_module
 
-MEASURES: tuple[Measure, ...] = tuple(
-    module.MEASURE
-    for module in (
-        location,
-        distance,
-        repeats,
-        sentences,
-        focal,
-        attention,
-        lines,
-        blocks,
-        similarity_map,
-        spectrum,
-    )
+from headscope.measure.declaration import Measure
+
+NAMES = (
+    "location",
+    "distance",
+    "repeats",
+    "sentences",
+    "focal",
+    "attention",
+    "lines",
+    "blocks",
+    "similarity_map",
+    "spectrum",
 )
 """In the order of their columns in the tables."""
+
+MEASURES: tuple[Measure, ...] = tuple(import_module(f"{__name__}.{name}").MEASURE for name in NAMES)
