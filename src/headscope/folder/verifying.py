@@ -32,6 +32,7 @@ class Check:
 def verify(folder: str | os.PathLike[str]) -> list[Check]:
     """Check a study folder; a folder that holds no study raises `HeadscopeError`.
 
+    >>> import headscope
     >>> [check for check in headscope.verify("wiki") if check.problem]  # doctest: +SKIP
     []
     """

@@ -73,7 +73,9 @@ class LayerArray:
 
 
 def ranges(numbers: list[int]) -> str:
-    """>>> ranges([0, 1, 2, 5])
+    """Runs of numbers, as a reader writes them.
+
+    >>> ranges([0, 1, 2, 5])
     '0-2, 5'
     """
     told: list[list[int]] = []
