@@ -18,6 +18,7 @@ from headscope.measure.accumulate import ShardOfMeasures
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
 
+pytestmark = pytest.mark.model
 BY_NAME = {family.name: family for family in FAMILIES}
 
 
