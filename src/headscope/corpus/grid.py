@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Grid:
-    """rows x columns of patches, after `before` tokens that are no patches: [CLS], registers."""
+    """rows x columns of patches, after `before` tokens that are no patches: [CLS], registers.
+
+    >>> Grid(2, 2, before=1).distance[1].round(2).tolist()
+    [nan, 0.0, 1.0, 1.0, 1.41]
+    """
 
     rows: int
     columns: int
@@ -23,11 +27,7 @@ class Grid:
 
     @cached_property
     def distance(self) -> NDArray[np.float64]:
-        """(S, S): how far apart two patches are, in patches; NaN where one token is no patch.
-
-        >>> Grid(2, 2, before=1).distance[1].round(2).tolist()
-        [nan, 0.0, 1.0, 1.0, 1.41]
-        """
+        """(S, S): how far apart two patches are, in patches; NaN where one token is no patch."""
         place = np.stack(np.divmod(np.arange(self.rows * self.columns), self.columns), -1)
         apart = np.full((self.tokens, self.tokens), np.nan)
         apart[self.before :, self.before :] = np.linalg.norm(place[:, None] - place[None], axis=-1)
