@@ -85,7 +85,7 @@ def test_weights_of_another_architecture_are_refused_and_not_drawn_at_random(cop
     weights = load_file(copy / "model.safetensors")
     del weights["encoder.layer.1.attention.self.value.weight"]
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    with pytest.raises(HeadscopeError, match=r"lack 1 tensors.*encoder\.layer\.1\.attention\.self\.value\.weight"):
+    with pytest.raises(HeadscopeError, match=r"lack 1 tensor of.*encoder\.layer\.1\.attention\.self\.value\.weight"):
         headscope.load(str(copy))
 
 
