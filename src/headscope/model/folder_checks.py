@@ -7,6 +7,7 @@ transformers meets only what makes sense, and what does not is refused in one se
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,12 +61,16 @@ _FILES = {
     ".safetensors": "is a file; give the folder that holds it, with config.json and tokenizer.json beside it.",
     "": "is a file; give the folder of a model, with config.json, tokenizer.json and model.safetensors in it.",
 }
-_OTHER_WEIGHTS = (
-    (("*.bin", "*.pt", "*.pth", "*.ckpt", "*.distcp"), "as pickle only, which can run code when loaded"),
-    (("*.gguf",), "as GGUF only"),
-    (("*.onnx", "onnx/*.onnx"), "as ONNX only"),
-    (("*.h5", "*.msgpack", "*.tflite"), "for TensorFlow or Flax only"),
-)
+_OTHER_WEIGHTS = {
+    "as pickle only, which can run code when loaded; convert them to model.safetensors first (network.save_pretrained "
+    "does)": ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.distcp"),
+    "as GGUF only; transformers makes model.safetensors of it (from_pretrained with gguf_file, then save_pretrained)": (
+        "*.gguf",
+    ),
+    "as ONNX only; get the model.safetensors that they were made from": ("*.onnx", "onnx/*.onnx"),
+    "for TensorFlow or Flax only; get the model.safetensors of the same model": ("*.h5", "*.msgpack", "*.tflite"),
+}
+"""What there may be instead of safetensors, with the way out -> how such files are called."""
 
 
 def refuse_file(path: Path) -> None:
@@ -94,9 +99,13 @@ def read_object(path: Path, most: int = 16 * MEGABYTE) -> dict[str, Any]:
         raise HeadscopeError(f"{path} holds a number of too many digits; fetch the model again.") from None
     if not isinstance(content, dict):
         raise HeadscopeError(f"{path} holds no JSON object ({{...}}); fetch the model again.")
+    return content
+
+
+def check_depth(path: Path, content: Any) -> None:
+    """What goes through a file field by field would fail on one that is nested without end."""
     for _ in fields_of(content, path):
         pass
-    return content
 
 
 def fields_of(content: Any, path: Path) -> Iterator[tuple[str, Any]]:
@@ -152,7 +161,7 @@ def check_kind(folder: Path) -> None:
     """Refuse folders that hold something else than a transformer, or a part of one, each by its reason."""
     if (folder / CONFIG).is_file():
         return
-    if (folder / CONFIG).is_dir() or (folder / CONFIG).is_symlink():
+    if os.path.lexists(folder / CONFIG):
         raise HeadscopeError(f"{folder / CONFIG} is no file; fetch the model again.")
     if (folder / "model_index.json").is_file():
         raise HeadscopeError(f"The folder {folder} holds a diffusers pipeline, not a transformer over texts or images.")
@@ -163,12 +172,8 @@ def check_kind(folder: Path) -> None:
             f"The folder {folder} holds a model in Mistral's or Meta's own format (params.json); "
             "headscope needs the Hugging Face one, with config.json."
         )
-    for patterns, how in _OTHER_WEIGHTS:
-        if any(any(folder.glob(pattern)) for pattern in patterns):
-            raise HeadscopeError(
-                f"The folder {folder} holds no config.json, and weights {how}; "
-                "headscope needs config.json, tokenizer.json and model.safetensors."
-            )
+    if how := _other_weights(folder):
+        raise HeadscopeError(f"The folder {folder} holds no config.json, and weights {how}.")
     raise HeadscopeError(f"The folder {folder} holds no config.json, so it is not a Hugging Face model.")
 
 
@@ -178,7 +183,7 @@ def check_weights_are_there(folder: Path) -> None:
     if single.is_file() or index.is_file():
         return
     for path in (single, index):
-        if path.is_dir() or path.is_symlink():
+        if os.path.lexists(path):
             raise HeadscopeError(f"{path} is no file, so there are no weights; fetch the model again.")
     if (folder / "adapter_config.json").is_file():
         raise HeadscopeError(_only_an_adapter(folder))
@@ -188,13 +193,16 @@ def check_weights_are_there(folder: Path) -> None:
             f"The folder {folder} holds {others[0]}, but neither model.safetensors nor model.safetensors.index.json; "
             "headscope reads weights under these names."
         )
-    for patterns, how in _OTHER_WEIGHTS:
-        if any(any(folder.glob(pattern)) for pattern in patterns):
-            raise HeadscopeError(
-                f"The folder {folder} holds its weights {how}; "
-                "convert them to model.safetensors first (network.save_pretrained does)."
-            )
+    if how := _other_weights(folder):
+        raise HeadscopeError(f"The folder {folder} holds its weights {how}.")
     raise HeadscopeError(f"The folder {folder} holds no weights; a file model.safetensors is needed.")
+
+
+def _other_weights(folder: Path) -> str | None:
+    for how, patterns in _OTHER_WEIGHTS.items():
+        if any(any(folder.glob(pattern)) for pattern in patterns):
+            return how
+    return None
 
 
 def _only_an_adapter(folder: Path) -> str:

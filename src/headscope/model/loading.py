@@ -119,7 +119,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     for the same architecture with random weights drawn from `seed`. Weights come from safetensors files only, and
     nothing of a folder is used before it was looked at.
     """
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.removeprefix(RANDOM).strip():
         raise HeadscopeError(f"The model name is {name!r}; give minilm, a folder, or a hub id.")
     if dtype not in ("float32", "float16", "bfloat16"):
         raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
@@ -240,7 +240,11 @@ def _told(sentence: str, hidden: str = "", instead: str = "") -> Iterator[None]:
     except BaseException as problem:
         reason = " ".join(str(problem).split())
         reason = reason.replace(hidden, instead) if hidden else reason
-        raise HeadscopeError(f"{sentence}: {shortened(f'{type(problem).__name__}: {reason}')}") from problem
+        if isinstance(problem, KeyError):
+            reason = f"transformers does not know {reason}"
+        # Errors that wrap others name each of them; the last says what is the matter.
+        reason = reason.rpartition("Error: ")[2] or type(problem).__name__
+        raise HeadscopeError(f"{sentence}: {shortened(reason)}") from problem
 
 
 @contextmanager
@@ -311,22 +315,22 @@ def _device(name: str) -> torch.device:
 def folder_of(place: str, weights: bool) -> Path:
     """The folder of a model: a built-in one, one on this machine, or the hub's copy in its cache."""
     where = _built_in_folder(place) if place in BUILT_IN else place
-    path = Path(where)
+    path, told = Path(where), shortened(where, 200)
     try:
         if path.is_dir():
             next(path.iterdir(), None)
             return path
         is_file = path.is_file()
     except OSError as problem:
-        raise HeadscopeError(f"The model folder {where} can't be read: {problem.strerror or problem}.") from None
+        raise HeadscopeError(f"The model folder {told} can't be read: {problem.strerror or problem}.") from None
     except ValueError:
         is_file = False
     if is_file:
         refuse_file(path)
     if where.startswith((".", "~", "/", os.sep)) or where.count("/") > 1 or (os.sep != "/" and os.sep in where):
-        raise HeadscopeError(f"There is no model folder {where}; check the path.")
+        raise HeadscopeError(f"There is no model folder {told}; check the path.")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?", where, re.ASCII) or len(where) > 96 or ".." in where:
-        raise HeadscopeError(f"There is no model folder {where!r}, and a hub id has no such name; check the name.")
+        raise HeadscopeError(f"There is no model folder {told!r}, and a hub id has no such name; check the name.")
     return _from_hub(where, weights)
 
 

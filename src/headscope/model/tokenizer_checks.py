@@ -13,7 +13,7 @@ from typing import Any
 from headscope.corpus.tokenizing import unknown_ids
 from headscope.corpus.windows import special_ids
 from headscope.errors import HeadscopeError
-from headscope.model.folder_checks import CONFIG, MEGABYTE, check_sizes, read_object
+from headscope.model.folder_checks import CONFIG, MEGABYTE, check_depth, check_sizes, read_object
 
 WHOLE = "tokenizer.json"
 _VOCABULARIES = ("vocab.txt", "vocab.json", "tekken.json", "vocab.bpe", "bpe.codes", "*.model", "*.tiktoken", "*.spm")
@@ -49,6 +49,7 @@ def tokenizer_view(folder: Path, config: dict[str, Any], for_images: bool) -> It
         for name in wanted:
             if (folder / name).exists():
                 settings = read_object(folder / name)
+                check_depth(folder / name, settings)
                 if for_images:
                     check_sizes(folder / name, settings)
                     found = True

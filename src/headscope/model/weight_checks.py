@@ -150,8 +150,8 @@ def building(name: str, bytes_each: int, tensors: Tensors | None) -> Iterator[No
             )
         if seen["numbers"] * bytes_each > memory:
             raise HeadscopeError(
-                f"{name} takes more memory ({seen['numbers'] * bytes_each / 2**30:,.0f} GB at least) than this machine "
-                f"has ({memory / 2**30:,.0f} GB)."
+                f"{name} takes more memory ({seen['numbers'] * bytes_each / 2**30:,.1f} GB at least) than this machine "
+                f"has ({memory / 2**30:,.1f} GB)."
             )
 
     handles = [
@@ -183,8 +183,9 @@ def check_loaded(name: str, network: Any, info: dict[str, Any], tensors: Tensors
             f"The weights of {name} do not fit its config.json: {key} is {_shape(in_file)} in the file and "
             f"{_shape(in_network)} in the network ({counted(len(info['mismatched_keys']), 'tensor')} in all)."
         )
-    # Weights that the files lack would be drawn at random without a word. Only an unused pooler may be missing.
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    # Weights that the files lack would be drawn at random without a word. Only an unused pooler may be missing, and
+    # tables of sines, which are computed.
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key and not _is_computed(network, key))
     if missing:
         raise HeadscopeError(
             f"The weights of {name} lack {counted(len(missing), 'tensor')} of the model, {missing[0]} first; "
@@ -201,6 +202,10 @@ def check_loaded(name: str, network: Any, info: dict[str, Any], tensors: Tensors
         return []
     hold = "holds 1 tensor" if len(others) == 1 else f"hold {len(others):,} tensors"
     return [f"The weights {hold} that the network has no place for and that was left out, {others[0]} first."]
+
+
+def _is_computed(network: Any, key: str) -> bool:
+    return "Sinusoidal" in type(network.get_submodule(key.rpartition(".")[0])).__name__
 
 
 def _shape(shape: Any) -> str:
