@@ -279,16 +279,16 @@ def _check_type(path: Path, name: str, config: dict[str, Any]) -> None:
     )
 
 
-def check_sizes(path: Path, content: dict[str, Any]) -> None:
+def check_sizes(path: Path, content: dict[str, Any], largest: int = LARGEST_SIZE) -> None:
     """Refuse nonsense before a loop over it begins or memory for it is asked for."""
     for name, value in fields_of(content, path):
         if name in _NOT_SIZES or isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
         words = set(name.lower().split("_"))
-        most = MOST_COUNTED if words & _COUNTED else LARGEST_SIZE if words & _SIZES else None
+        most = MOST_COUNTED if words & _COUNTED else largest if words & _SIZES else None
         # A width is of many heads, a size of a layer: the last word says what is counted.
         if most == MOST_COUNTED and name.lower().split("_")[-1] in _SIZES:
-            most = LARGEST_SIZE
+            most = largest
         if most is not None and not value <= most:
             raise HeadscopeError(f"{path} asks for {name} = {value:,}, more than any model has ({most:,}).")
 

@@ -187,7 +187,7 @@ def _tokenizer(folder: Path, fields: dict[str, Any], config: Any, for_images: bo
     what = "image processor" if for_images else "tokenizer"
     with (
         tokenizer_view(folder, fields, for_images) as view,
-        _told(f"The {what} in {folder} can't be used", str(view), str(folder)),
+        _told(f"The {what} in {folder} can't be used as its settings ask", str(view), str(folder)),
     ):
         return kind.from_pretrained(str(view), config=config, trust_remote_code=False, local_files_only=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,8 @@ _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.j
 _PLAIN = ("merges.txt",)
 _OF_IMAGES = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _LARGEST = 512 * MEGABYTE
+_LARGEST_IMAGE = 2**14
+"""Pixels of a side."""
 _PROBE = "The cat, aged 3, sat: a naïve café in 京都 🜚!"
 _FEW = 0.5
 """A tokenizer that knows fewer of the embedding's rows than this is hardly the model's."""
@@ -43,6 +46,7 @@ def tokenizer_view(folder: Path, config: dict[str, Any], for_images: bool) -> It
     What names other files or code is taken out of the settings, so nothing else can be reached from there.
     """
     wanted = _OF_IMAGES if for_images else _SETTINGS
+    _check_class(folder / CONFIG, config)
     with TemporaryDirectory(prefix="headscope-") as place:
         view = Path(place)
         found = False
@@ -51,9 +55,9 @@ def tokenizer_view(folder: Path, config: dict[str, Any], for_images: bool) -> It
                 settings = read_object(folder / name)
                 check_depth(folder / name, settings)
                 if for_images:
-                    check_sizes(folder / name, settings)
+                    check_sizes(folder / name, settings, _LARGEST_IMAGE)
                     found = True
-                _check_code(folder / name, settings)
+                _check_class(folder / name, settings)
                 (view / name).write_text(json.dumps(_within(settings)), "utf-8")
         if for_images and not found:
             raise HeadscopeError(
@@ -99,15 +103,24 @@ def _check_whole(path: Path) -> None:
         raise HeadscopeError(f"{path} holds an empty vocabulary; fetch it again.")
 
 
-def _check_code(path: Path, settings: dict[str, Any]) -> None:
-    """A class that only code beside the model defines."""
+def _check_class(path: Path, settings: dict[str, Any]) -> None:
+    """The class that is named is one of transformers, and of the right kind: it would call any class of that name."""
     import transformers
 
-    named = settings.get("tokenizer_class") or settings.get("image_processor_type")
-    if named is not None and not isinstance(named, str):
-        raise HeadscopeError(f"{path} names a class that is not text; fetch it again.")
-    if settings.get("auto_map") and named and not hasattr(transformers, named.removesuffix("Fast")):
-        raise HeadscopeError(f"{path} needs code of its own ({named}), and headscope runs no remote code.")
+    for field in ("tokenizer_class", "image_processor_type"):
+        named = settings.get(field)
+        if named is None:
+            continue
+        if not isinstance(named, str) or not re.fullmatch(r"(?!_)\w*", named, re.ASCII):
+            raise HeadscopeError(f"{path} gives {named!r} as {field}, which is not the name of a class.")
+        known = getattr(transformers, named, None) or getattr(transformers, named.removesuffix("Fast") or "_", None)
+        if known is None and settings.get("auto_map"):
+            raise HeadscopeError(f"{path} needs code of its own ({named}), and headscope runs no remote code.")
+        wanted = (
+            transformers.PreTrainedTokenizerBase if field == "tokenizer_class" else transformers.ImageProcessingMixin
+        )
+        if known is not None and not (isinstance(known, type) and issubclass(known, wanted)):
+            raise HeadscopeError(f"{path} gives {named} as {field}, which is none.")
 
 
 def _within(settings: dict[str, Any]) -> dict[str, Any]:
