@@ -41,7 +41,7 @@ NAMED = {
         "tokenizer_file",
         "text_config",
     ),
-    *("rope_parameters", "layer_types", "id2label", "architectures", "pruned_heads", "truncation", "backbone", "dtype"),
+    *("rope_parameters", "layer_types", "id2label", "architectures", "pruned_heads", "truncation", "dtype"),
 }
 names = st.sampled_from(sorted(NAMED))
 

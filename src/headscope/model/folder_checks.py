@@ -19,7 +19,7 @@ CONFIG = "config.json"
 DEEPEST = 60
 """Levels of brackets that a JSON file of a model may have."""
 MEGABYTE = 2**20
-MOST_COUNTED, LARGEST_SIZE = 10_000, 10**8
+MOST_COUNTED, LARGEST_SIZE = 10_000, 2**25
 """The most layers, heads or experts, and the greatest width, vocabulary or length that a config may ask for: well past
 any model there is, and small enough to find out what is wrong with one."""
 _COUNTED = {"layer", "layers", "block", "blocks", "depth", "depths", "head", "heads", "expert", "experts"}
@@ -215,14 +215,17 @@ def _only_an_adapter(folder: Path) -> str:
     )
 
 
-def adapter_notice(folder: Path) -> list[str]:
-    """An adapter beside weights is never applied, whether or not PEFT is installed."""
+def other_weights_notices(folder: Path) -> list[str]:
+    """What lies beside the weights that were read. An adapter is never applied, whether or not PEFT is installed."""
+    notices = []
     if any((folder / name).exists() for name in ("adapter_config.json", "adapter_model.safetensors")):
-        return [
+        notices.append(
             "An adapter (adapter_config.json) lies beside the weights and was not applied; "
             "to measure it, merge it into the weights first (PEFT's merge_and_unload)."
-        ]
-    return []
+        )
+    if (folder / "model.safetensors").is_file() and (folder / "model.safetensors.index.json").exists():
+        notices.append("The weights are those of model.safetensors; the files of its index beside it were not read.")
+    return notices
 
 
 def read_config(folder: Path, name: str, random: bool) -> tuple[dict[str, Any], list[str]]:

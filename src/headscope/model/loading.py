@@ -16,11 +16,11 @@ from headscope.errors import shortened as shortened
 from headscope.garbage import without_collecting
 from headscope.model.folder_checks import (
     CONFIG,
-    adapter_notice,
     check_kind,
     check_numbers,
     check_weights_are_there,
     folder_of_transformer,
+    other_weights_notices,
     read_config,
 )
 from headscope.model.places import folder_of
@@ -125,7 +125,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     random = name.startswith(RANDOM)
     shown = printable(name)
     place = folder_of(name.removeprefix(RANDOM), weights=not random)
-    with _offline():
+    with _offline(), _readable(place):
         folder = folder_of_transformer(place)
         check_kind(folder)
         fields, notices = read_config(folder, shown, random)
@@ -134,15 +134,14 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
         with _told(f"{folder / CONFIG} can't be used"):
             config = transformers.CONFIG_MAPPING[fields["model_type"]].from_dict(deepcopy(fields))
         check_numbers(folder / CONFIG, config)
-        network_class = _network_class(shown, config)
+        network_class, config = _network_class(shown, config)
         tokenizer = _tokenizer(folder, fields, config, for_images=network_class.main_input_name == "pixel_values")
         kind = getattr(torch, dtype)
         if random:
             network = _drawn(shown, network_class, config, kind, seed)
         else:
-            notices += adapter_notice(folder)
             network, said = _read(shown, network_class, config, kind, weight_files(folder))
-            notices += said
+            notices += [*other_weights_notices(folder), *said]
         network = network.eval().requires_grad_(False)
         check_finite(shown, network)
         if network.main_input_name == "input_ids":
@@ -150,11 +149,13 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
                 notices += check_tokenizer(shown, tokenizer, embedding_rows(network))
                 notices += check_as_written(folder, shown, tokenizer)
                 notices += beginning_notice(network, tokenizer)
-    return Model(network.to(target), tokenizer, shown, seed, tuple(printable(notice) for notice in notices))
+    with _told(f"{shown} can't be put on {target}"):
+        network = network.to(target)
+    return Model(network, tokenizer, shown, seed, tuple(printable(notice) for notice in notices))
 
 
-def _network_class(name: str, config: Any) -> Any:
-    """The class of transformers that AutoModel would take; it must take texts or images."""
+def _network_class(name: str, config: Any) -> tuple[Any, Any]:
+    """The class of transformers that AutoModel would take, with the config of it; it must take texts or images."""
     import transformers
 
     found: Any = transformers.AutoModel._model_mapping.get(type(config), None)
@@ -169,7 +170,8 @@ def _network_class(name: str, config: Any) -> Any:
         raise HeadscopeError(
             f"The model {name} takes {kind.main_input_name}; headscope measures models that take texts or images."
         )
-    return kind
+    of_text = config.sub_configs.get("text_config")
+    return kind, config.get_text_config() if of_text is not None and kind.config_class is of_text else config
 
 
 def _tokenizer(folder: Path, fields: dict[str, Any], config: Any, for_images: bool) -> Any:
@@ -189,8 +191,8 @@ def _drawn(name: str, network_class: Any, config: Any, kind: torch.dtype, seed: 
     """A network with random weights. It is built without memory first, to see how much it takes."""
     import torch
 
-    with _told(f"The network of {name} can't be built from its config.json"), building(name, kind.itemsize, None):
-        with torch.device("meta"):
+    with _told(f"The network of {name} can't be built from its config.json"):
+        with building(name, kind.itemsize, None), torch.device("meta"):
             network_class._from_config(deepcopy(config), dtype=kind)
         torch.manual_seed(seed)
         return network_class._from_config(config, dtype=kind)
@@ -238,6 +240,16 @@ def _told(sentence: str, hidden: str = "", instead: str = "") -> Iterator[None]:
         # Errors that wrap others name each of them; the last says what is the matter.
         reason = reason.rpartition("Error: ")[2] or type(problem).__name__
         raise HeadscopeError(f"{sentence}: {shortened(reason)}") from problem
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """What the system does not let be read, wherever in the folder it lies."""
+    try:
+        yield
+    except OSError as problem:
+        of = problem.filename or folder
+        raise HeadscopeError(f"The model in {folder} can't be read: {problem.strerror or problem} ({of}).") from None
 
 
 @contextmanager

@@ -91,9 +91,10 @@ def opened(files: list[Path]) -> Iterator[Tensors]:
     shapes: dict[str, tuple[int, ...]] = {}
     with ExitStack() as stack:
         for path in files:
-            try:
-                if not path.stat().st_size:
+            with path.open("rb") as start:  # safetensors calls a file that may not be read one that is not there
+                if not start.read(1):
                     raise HeadscopeError(f"{path} is empty; fetch the model again.")
+            try:
                 file = stack.enter_context(safe_open(path, framework="pt"))
                 for name in file.keys():  # noqa: SIM118 (it is no dictionary)
                     if name in named:
@@ -194,8 +195,8 @@ def check_loaded(name: str, network: Any, info: dict[str, Any], tensors: Tensors
     for problem in info["error_msgs"][:1]:
         raise HeadscopeError(f"The weights of {name} can't be used: {problem}")
     unexpected = sorted(info["unexpected_keys"], key=_by_number)
-    _check_layers(name, network, unexpected)
     prefix = f"{network.base_model_prefix}."
+    _check_layers(name, network, unexpected, prefix)
     whole = any(key.startswith(prefix) for key in tensors.named)
     others = [key for key in unexpected if not _is_head(key, prefix, whole)]
     if not others:
@@ -217,14 +218,14 @@ def _by_number(key: str) -> list[Any]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in key.split(".")]
 
 
-def _check_layers(name: str, network: Any, unexpected: list[str]) -> None:
+def _check_layers(name: str, network: Any, unexpected: list[str], prefix: str) -> None:
     """Layers past the last that was built, and unused weights in a layer, mean that something else is computed."""
     import torch
 
     lists = {path: len(module) for path, module in network.named_modules() if isinstance(module, torch.nn.ModuleList)}
     for key in unexpected:
         for path, size in lists.items():
-            found = re.search(rf"(?:^|\.){re.escape(path)}\.(\d+)\.(.+)$", key)
+            found = re.fullmatch(rf"(?:{re.escape(prefix)})?{re.escape(path)}\.(\d+)\.(.+)", key)
             if not found:
                 continue
             number, rest = int(found[1]), found[2]
