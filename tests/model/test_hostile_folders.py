@@ -17,11 +17,14 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaModel, MarianConfig, MarianMTModel
 
 import headscope
 from headscope.errors import HeadscopeError
+from headscope.model.folder_checks import check_numbers, check_sizes
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +133,7 @@ class TestConfig:
         sentence = refused(f"{random}{folder}")
         assert "config.json" in sentence or "more memory" in sentence
 
-    @pytest.mark.parametrize(("field", "value"), [("num_hidden_layers", 9_000), ("vocab_size", 2**25)])
+    @pytest.mark.parametrize(("field", "value"), [("num_hidden_layers", 30_000), ("vocab_size", 2**25)])
     def test_a_config_out_of_proportion_to_its_weights_is_refused_before_it_is_built(self, folder, field, value):
         change(folder / "config.json", **{field: value})
         assert "but its weights hold" in refused(folder)
@@ -180,9 +183,32 @@ class TestConfig:
         change(folder / "config.json", transformers_weights=named)
         assert "as the file of its weights" in refused(folder)
 
+    def test_a_config_can_not_name_another_config(self, folder):
+        change(folder / "config.json", configuration_files=["config.4.0.0.json"])
+        assert "configuration_files" in refused(folder)
+
+    def test_infinity_is_read_as_transformers_writes_it(self, folder):
+        change(folder / "config.json", some_limit=[0.0, {"__float__": "Infinity"}])
+        assert headscope.load(str(folder), device="cpu").network.config.some_limit == [0.0, float("inf")]
+
     def test_a_model_that_takes_sound_says_so(self, folder):
         (folder / "config.json").write_text(json.dumps({"model_type": "whisper"}))
         assert "takes input_features" in refused(folder)
+
+
+def test_no_architecture_is_refused_for_its_usual_sizes():
+    refused = {}
+    for name in transformers.CONFIG_MAPPING:
+        try:
+            usual = json.loads(transformers.CONFIG_MAPPING[name]().to_json_string(use_diff=False))
+        except (StrictDataclassError, ValueError, AttributeError, TypeError):  # it has no usual sizes
+            continue
+        try:
+            check_sizes(Path("config.json"), usual)
+            check_numbers(Path("config.json"), transformers.CONFIG_MAPPING[name]())
+        except HeadscopeError as problem:
+            refused[name] = str(problem)
+    assert not refused
 
 
 class TestWeights:

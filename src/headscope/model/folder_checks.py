@@ -19,7 +19,7 @@ CONFIG = "config.json"
 DEEPEST = 60
 """Levels of brackets that a JSON file of a model may have."""
 MEGABYTE = 2**20
-MOST_COUNTED, LARGEST_SIZE = 10_000, 2**25
+MOST_COUNTED, LARGEST_SIZE = 2**15, 2**25
 """The most layers, heads or experts, and the greatest width, vocabulary or length that a config may ask for: well past
 any model there is, and small enough to find out what is wrong with one."""
 _COUNTED = {"layer", "layers", "block", "blocks", "depth", "depths", "head", "heads", "expert", "experts"}
@@ -252,6 +252,8 @@ def read_config(folder: Path, name: str, random: bool) -> tuple[dict[str, Any], 
             f"{path} names {named!r} as the file of its weights; headscope reads model.safetensors, "
             "so rename it and take the field transformers_weights out."
         )
+    if config.get("configuration_files"):
+        raise HeadscopeError(f"{path} names other files to be read in its place (configuration_files); take it out.")
     cleaned: dict[str, Any] = _without_implementations(path, config)
     for field in ("auto_map", "quantization_config", "transformers_weights"):
         cleaned.pop(field, None)
@@ -289,8 +291,8 @@ def check_sizes(path: Path, content: dict[str, Any], largest: int = LARGEST_SIZE
         words = name.lower().split("_")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or words[-1] in _OF_OTHER_THINGS:
             continue
-        # A width may be that of a head, a size that of a layer: the last word says what is counted.
-        counted = words[-1] not in _SIZES and _COUNTED.intersection(words)
+        # A width may be that of a head, a size that of a layer.
+        counted = _COUNTED.intersection(words) and words[-1] not in _SIZES and not {"size", "dim"}.intersection(words)
         most = MOST_COUNTED if counted else largest if _SIZES.intersection(words) else None
         if most is not None and not value <= most:
             raise HeadscopeError(f"{path} asks for {name} = {value:,}, more than any model has ({most:,}).")
@@ -300,8 +302,12 @@ def check_numbers(path: Path, config: Any) -> None:
     """The same for a config as transformers reads it, where each number has its one name."""
     for one in (config, *(getattr(config, part, None) for part in config.sub_configs)):
         for field in _REQUIRED:
-            value = getattr(one, field, None)
-            for number in value if isinstance(value, (list, tuple)) else [value]:
+            try:
+                value = getattr(one, field, None)
+            except RuntimeError:  # layers differ in it, and each has its own
+                continue
+            several: Any = list(value.values()) if isinstance(value, dict) else value
+            for number in several if isinstance(several, (list, tuple)) else [value]:
                 if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
                     raise HeadscopeError(f"{path} gives {field} as {number!r}; it must be a whole number above 0.")
 

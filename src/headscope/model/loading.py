@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError, printable
@@ -131,8 +133,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
         fields, notices = read_config(folder, shown, random)
         if not random:
             check_weights_are_there(folder)
-        with _told(f"{folder / CONFIG} can't be used"):
-            config = transformers.CONFIG_MAPPING[fields["model_type"]].from_dict(deepcopy(fields))
+        config = _config(folder / CONFIG, fields)
         check_numbers(folder / CONFIG, config)
         network_class, config = _network_class(shown, config)
         tokenizer = _tokenizer(folder, fields, config, for_images=network_class.main_input_name == "pixel_values")
@@ -152,6 +153,17 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     with _told(f"{shown} can't be put on {target}"):
         network = network.to(target)
     return Model(network, tokenizer, shown, seed, tuple(printable(notice) for notice in notices))
+
+
+def _config(path: Path, fields: dict[str, Any]) -> Any:
+    """As transformers reads it, from a folder that holds nothing but the fields that were checked."""
+    import transformers
+
+    with TemporaryDirectory(prefix="headscope-") as place, _told(f"{path} can't be used", place, str(path.parent)):
+        (Path(place) / CONFIG).write_text(json.dumps(fields), "utf-8")
+        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
+    config.name_or_path = str(path.parent)
+    return config
 
 
 def _network_class(name: str, config: Any) -> tuple[Any, Any]:
