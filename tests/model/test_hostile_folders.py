@@ -11,6 +11,8 @@ import pickle
 import re
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +169,10 @@ class TestConfig:
     def test_quantised_weights_are_refused_by_their_kind(self, folder, method):
         change(folder / "config.json", quantization_config={"quant_method": method, "bits": 4})
         assert f"are quantised ({method})" in refused(folder)
+
+    def test_quantised_weights_of_a_part_are_refused(self, folder):
+        change(folder / "config.json", text_config={"quantization_config": {"quant_method": "fp8"}})
+        assert "are quantised (fp8)" in refused(folder)
 
     def test_an_architecture_that_was_quantised_can_be_had_with_random_weights(self, folder):
         change(folder / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
@@ -497,6 +503,15 @@ class TestOtherFolders:
         outer.mkdir()
         (outer / "modules.json").write_text(content)
         assert "modules.json" in refused(outer)
+
+
+def test_the_command_says_it_in_one_line_and_exits_with_2(folder):
+    change(folder / "config.json", num_hidden_layers=2)
+    command = [sys.executable, "-m", "headscope", "inspect", "The cat sat.", "--model", str(folder)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith(f"headscope: The weights of {folder} hold more layers")
+    assert told.stderr.count("\n") == 1
 
 
 class TestNames:

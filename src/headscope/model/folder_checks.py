@@ -43,7 +43,11 @@ _OF_OTHER_THINGS = {"eps", "prob", "std", "factor", "coef", "scale", "theta", "i
 _REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
 """Whole numbers above 0, wherever a config has them."""
 _IMPLEMENTATIONS = re.compile(r"_?(attn|experts)_implementation(_internal|_autoset)?")
+_QUANTISED = ("quantization_config", "compression_config", "quantization")
 _DROPPED = {
+    *_QUANTISED,
+    "auto_map",
+    "transformers_weights",
     "return_dict",
     "use_return_dict",
     "output_attentions",
@@ -54,7 +58,8 @@ _DROPPED = {
     "distributed_config",
     "gradient_checkpointing",
 }
-"""Fields that change what a network returns or how it runs, not what it computes: headscope decides on these."""
+"""Fields that are looked at here and go no further, and such as change what a network returns or how it runs, not what
+it computes: headscope decides on these."""
 _FILES = {
     ".gguf": "is a GGUF file; headscope reads a folder with config.json, tokenizer.json and model.safetensors, "
     "which transformers makes of it (from_pretrained with gguf_file, then save_pretrained).",
@@ -240,12 +245,13 @@ def read_config(folder: Path, name: str, random: bool) -> tuple[dict[str, Any], 
             f"config.json names code of its own, which was not run; the network is transformers' own "
             f"{config['model_type']}."
         )
-    quantised = config.get("quantization_config")
-    if quantised and not random:
-        raise HeadscopeError(
-            f"The weights of {name} are quantised{_method(quantised)}; headscope measures full-precision weights, "
-            "so give the model that was quantised, or save it dequantised."
-        )
+    for part in (config, *(one for one in config.values() if isinstance(one, dict))):
+        quantised = next((part[field] for field in _QUANTISED if part.get(field)), None)
+        if quantised and not random:
+            raise HeadscopeError(
+                f"The weights of {name} are quantised{_method(quantised)}; headscope measures full-precision weights, "
+                "so give the model that was quantised, or save it dequantised."
+            )
     named = config.get("transformers_weights")
     if named is not None and named not in ("model.safetensors", "model.safetensors.index.json"):
         raise HeadscopeError(
@@ -255,8 +261,6 @@ def read_config(folder: Path, name: str, random: bool) -> tuple[dict[str, Any], 
     if config.get("configuration_files"):
         raise HeadscopeError(f"{path} names other files to be read in its place (configuration_files); take it out.")
     cleaned: dict[str, Any] = _without_implementations(path, config)
-    for field in ("auto_map", "quantization_config", "transformers_weights"):
-        cleaned.pop(field, None)
     return cleaned, notices
 
 

@@ -201,8 +201,11 @@ def check_loaded(name: str, network: Any, info: dict[str, Any], tensors: Tensors
     others = [key for key in unexpected if not _is_head(key, prefix, whole)]
     if not others:
         return []
-    hold = "holds 1 tensor" if len(others) == 1 else f"hold {len(others):,} tensors"
-    return [f"The weights {hold} that the network has no place for and that was left out, {others[0]} first."]
+    have, were = ("has", "was") if len(others) == 1 else ("have", "were")
+    return [
+        f"{counted(len(others), 'tensor')} of the weights {have} no place in the network and {were} left out, "
+        f"{others[0]} first."
+    ]
 
 
 def _is_computed(network: Any, key: str) -> bool:
@@ -215,7 +218,7 @@ def _shape(shape: Any) -> str:
 
 def _by_number(key: str) -> list[Any]:
     """Layer 9 before layer 10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in key.split(".")]
+    return [(0, int(part), "") if re.fullmatch(r"[0-9]{1,9}", part) else (1, 0, part) for part in key.split(".")]
 
 
 def _check_layers(name: str, network: Any, unexpected: list[str], prefix: str) -> None:
@@ -225,7 +228,7 @@ def _check_layers(name: str, network: Any, unexpected: list[str], prefix: str) -
     lists = {path: len(module) for path, module in network.named_modules() if isinstance(module, torch.nn.ModuleList)}
     for key in unexpected:
         for path, size in lists.items():
-            found = re.fullmatch(rf"(?:{re.escape(prefix)})?{re.escape(path)}\.(\d+)\.(.+)", key)
+            found = re.fullmatch(rf"(?:{re.escape(prefix)})?{re.escape(path)}\.([0-9]{{1,9}})\.(.+)", key)
             if not found:
                 continue
             number, rest = int(found[1]), found[2]
