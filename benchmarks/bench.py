@@ -305,7 +305,7 @@ def measure_memory(few: bool, results: dict[str, Any]) -> Found:
 
 
 def measure_start_up(few: bool, results: dict[str, Any]) -> Found:
-    folder = MPNET if MPNET.is_dir() else Path(headscope.model.loading._built_in_folder(BUILT_IN))
+    folder = MPNET if MPNET.is_dir() else Path(headscope.model.places.built_in_folder(BUILT_IN))
     yield {"start_up": start_up(folder, 1 if few else 7)}
 
 

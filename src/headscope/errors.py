@@ -22,3 +22,7 @@ def printable(sentence: str) -> str:
     """
     line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(sentence.split()))
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def shortened(reason: str, most: int = 300) -> str:
+    return reason if len(reason) <= most else reason[: most - 1] + "…"

@@ -90,10 +90,6 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in told)
 
 
-def shortened(reason: str, most: int = 300) -> str:
-    return reason if len(reason) <= most else reason[: most - 1] + "…"
-
-
 LONGEST_LABEL = 24
 LONGEST_PIECE = 200
 _BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)

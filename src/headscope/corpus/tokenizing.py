@@ -6,6 +6,7 @@ one ends and the next begins only tokens are believed that both agree on. The re
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -54,3 +55,16 @@ def _tokens(tokenizer: Any, text: str, begin: int, stop: int) -> list[Token]:
 
 def _between(tokens: list[Token], first: int, last: int) -> list[Token]:
     return [token for token in tokens if first <= token.start < last]
+
+
+def unknown_ids(tokenizer: Any) -> set[int]:
+    """The ids that stand for what a tokenizer does not know; none where it falls back on bytes, as GPT-2's does."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None and hasattr(backend.model, "unk_token"):
+        unknown = backend.model.unk_token
+        found = None if unknown is None else backend.token_to_id(unknown)
+    else:
+        found = tokenizer.unk_token_id
+    if found is None and backend is not None and type(backend.model).__name__ == "Unigram":
+        found = json.loads(backend.model.__getstate__())["unk_id"]
+    return set() if found is None else {found}

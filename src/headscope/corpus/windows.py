@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.texts import Text
-from headscope.corpus.tokenizing import Token, tokens_of
+from headscope.corpus.tokenizing import Token, tokens_of, unknown_ids
 from headscope.errors import HeadscopeError
 from headscope.options import Options
+from headscope.wording import percent
 
 KINDS = ("first", "special", "sentence_end", "comma", "punctuation", "word")
 """Every token is of exactly one kind; `Window.kind` holds the index into this tuple."""
@@ -96,20 +97,60 @@ def stack(windows: list[Window]) -> Batch:
 
 @dataclass
 class Counts:
-    """What was read and what became of it."""
+    """What was read and what became of it. tokens: those of texts, without special ones, in windows that were taken;
+    unknown_tokens: how many of them stand for words that the tokenizer does not know."""
 
     texts: int = 0
     texts_without_window: int = 0
     windows: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
     short_windows_left_out: int = 0
     later_windows_left_out: int = 0
     longest_short: int = field(default=0, repr=False)
 
 
-class Cutter:
-    """Cuts texts into windows with one tokenizer."""
+MUCH_UNKNOWN, MOSTLY_UNKNOWN = 0.05, 0.5
+"""Shares of unknown tokens from which on it is said, and from which on nothing is measured."""
 
-    def __init__(self, tokenizer: Any, options: Options) -> None:
+
+def unknown_share(counts: Counts) -> float:
+    """Of the tokens of texts, the share that the tokenizer does not know; 0 where there are none.
+
+    >>> unknown_share(Counts(tokens=200, unknown_tokens=30))
+    0.15
+    """
+    return counts.unknown_tokens / counts.tokens if counts.tokens else 0.0
+
+
+def unknown_notice(counts: Counts) -> str | None:
+    """What the summary and the report say where more than 5 % of the tokens are unknown."""
+    share = unknown_share(counts)
+    if share <= MUCH_UNKNOWN:
+        return None
+    return (
+        f"{percent(share)} of the tokens ({counts.unknown_tokens:,} of {counts.tokens:,}) are unknown to the "
+        "tokenizer: all of them are one and the same to the model, and count as repeats of each other."
+    )
+
+
+def refuse_unknown(counts: Counts, model_name: str) -> None:
+    """Where more than half of the tokens are unknown, the texts are not what the model reads."""
+    share = unknown_share(counts)
+    if share > MOSTLY_UNKNOWN:
+        raise HeadscopeError(
+            f"{percent(share)} of the tokens ({counts.unknown_tokens:,} of {counts.tokens:,}) are unknown to the "
+            f"tokenizer of {model_name}; it is not made for these texts, or it is not the model's."
+        )
+
+
+class Cutter:
+    """Cuts texts into windows with one tokenizer.
+
+    rows: tokens in the network's embedding; a text with an id beyond it is refused. None: any id is taken.
+    """
+
+    def __init__(self, tokenizer: Any, options: Options, rows: int | None = None) -> None:
         if not hasattr(tokenizer, "all_special_ids"):
             raise HeadscopeError("The model takes images, not texts; give image files, or folders of them.")
         if not getattr(tokenizer, "is_fast", False):
@@ -121,7 +162,10 @@ class Cutter:
         self._options = options
         self.prefix, self.suffix = special_ids(tokenizer)
         self._special = set(tokenizer.all_special_ids)
-        self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self._unknown = unknown_ids(tokenizer)
+        self._rows = rows
+        pad = tokenizer.pad_token_id
+        self._pad = pad if pad is not None and (rows is None or pad < rows) else 0
         self._content = options.length - len(self.prefix) - len(self.suffix)
         if self._content < 1:
             raise HeadscopeError(
@@ -150,6 +194,7 @@ class Cutter:
             else:
                 taken += 1
                 counts.windows += 1
+                self._count(text, content, counts)
                 if wanted is None or wanted(counts.windows - 1):
                     starts = starts or sentence_starts(text.text)
                     yield self._window(text, content, starts)
@@ -157,6 +202,17 @@ class Cutter:
                     return
             before += len(content)
         counts.texts_without_window += not taken
+
+    def _count(self, text: Text, content: list[Token], counts: Counts) -> None:
+        """Known and unknown tokens of a window; an id that the network has no row for ends it all."""
+        counts.tokens += len(content)
+        if self._unknown:
+            counts.unknown_tokens += sum(token.id in self._unknown for token in content)
+        if self._rows is not None and (beyond := max(token.id for token in content)) >= self._rows:
+            raise HeadscopeError(
+                f"{text.origin} holds {self._tokenizer.convert_ids_to_tokens(beyond)}, a token (id {beyond}) that the "
+                f"network has no row for in its embedding of {self._rows:,}; take it out of the text."
+            )
 
     def _window(self, text: Text, content: list[Token], starts: list[int]) -> Window:
         length = self._options.length

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.grid import Grid
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, shortened
 from headscope.folder.array_file import AbsentError, ArrayFile
 from headscope.folder.manifest import ARRAYS, IMAGES_MANIFEST, MANIFEST, read_manifest
 from headscope.measure.catalogue import array_specs
@@ -20,7 +20,7 @@ from headscope.measure.measures.distance import GRID_DISTANCE
 from headscope.measure.tables import TABLES
 from headscope.one_text.view import OneText
 from headscope.run import checkpoints
-from headscope.wording import counted, shortened
+from headscope.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd

