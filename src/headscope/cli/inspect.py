@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
+from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SENTENCES, SPECIAL, STACK, THRESHOLD
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def command(
     threshold: THRESHOLD = 0.3,
     line_threshold: LINE_THRESHOLD = 0.3,
     special: SPECIAL = "keep",
+    sentences: SENTENCES = "auto",
     stack: STACK = None,
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
@@ -60,7 +61,13 @@ def command(
     """Look at one text closely: which tokens each head makes alike."""
     from headscope.options import Options, parse_layers
 
-    Options(threshold=threshold, line_threshold=line_threshold, special=special, stack=stack)  # type: ignore[arg-type]
+    Options(
+        threshold=threshold,
+        line_threshold=line_threshold,
+        special=special,  # type: ignore[arg-type]
+        sentences=sentences,  # type: ignore[arg-type]
+        stack=stack,  # type: ignore[arg-type]
+    )
     heads = parse_layers(head) if head is not None else None
     for file in (html, csv, png):
         if file is not None and not os.access(file if file.exists() else file.resolve().parent, os.W_OK):
@@ -81,6 +88,7 @@ def command(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,  # type: ignore[arg-type]
+        sentences=sentences,  # type: ignore[arg-type]
         layers=wanted,
         stack=stack,  # type: ignore[arg-type]
     )

@@ -27,6 +27,8 @@ COUNTS = (
     "later_windows_left_out",
     "unreadable_records_left_out",
 )
+MEASURED = ("windows", "windows_in_one_sentence")
+"""Counts of the windows of one part; the others are of all texts, and the same in every part."""
 _SHAPE: dict[str, Any] = {
     "headscope": str,
     "finished": str,

@@ -11,7 +11,7 @@ from typing import Any
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
 from headscope.folder import study_folder as results
-from headscope.folder.manifest import COUNTS
+from headscope.folder.manifest import MEASURED
 from headscope.folder.study_folder import ARRAYS, EXAMPLE, REST, ArrayFile, Study
 from headscope.measure.shapes import Specs, state_specs
 from headscope.options import Options
@@ -146,9 +146,9 @@ def _manifest(studies: list[Study]) -> dict[str, Any]:
     parts = first["part"] is not None
     hashes = [manifest["texts"]["sha256"] for manifest in manifests]
     counts = {
-        name: sum(manifest["counts"][name] for manifest in manifests) if name == "windows" or not parts else count
+        name: sum(manifest["counts"][name] for manifest in manifests) if name in MEASURED or not parts else count
         for name, count in first["counts"].items()
-        if name in COUNTS
+        if all(name in manifest["counts"] for manifest in manifests)
     }
     options = dict(first["options"])
     if len({manifest["options"]["max_windows"] for manifest in manifests}) > 1:

@@ -17,7 +17,7 @@ from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.one_text.layer_array import LayerArray
 from headscope.one_text.view import View
-from headscope.options import Options, Special, Stack
+from headscope.options import Options, Sentences, Special, Stack
 from headscope.run.shards import chosen_layers
 
 LONGEST = 512
@@ -32,6 +32,7 @@ def inspect(
     threshold: float = 0.3,
     line_threshold: float = 0.3,
     special: Special = "keep",
+    sentences: Sentences = "auto",
     layers: Sequence[int] | None = None,
     stack: Stack | None = None,
 ) -> View:
@@ -58,6 +59,7 @@ def inspect(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,
+        sentences=sentences,
         layers=_numbered(layers, capture.layers) if layers is not None else None,
         windows="first",
         short="pad",
