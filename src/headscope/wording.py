@@ -1,10 +1,16 @@
-"""Numbers in words: how findings, claims and the report say them."""
+"""Numbers and names in words: how findings, claims and the report say them."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""What Python makes of a byte in a file name that is not UTF-8."""
 
 
 def percent(share: float) -> str:
@@ -50,6 +56,26 @@ def model_label(name: str) -> str:
     ('gte-small', 'thenlper/gte-small')
     """
     return Path(name).name or name if name.startswith(("/", ".", "~")) else name
+
+
+def named(path: object) -> str:
+    """The name of a file as it is shown and kept: a byte that is not UTF-8 by its number.
+
+    >>> named("caf\udce9.txt")
+    'caf\\\\xe9.txt'
+    """
+    return _UNDECODED.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", str(path))
+
+
+def visible(text: str) -> str:
+    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
+    return "".join("·" if _steers(character) else character for character in named(text))
+
+
+def _steers(character: str) -> bool:
+    if unicodedata.category(character) in ("Cc", "Cs"):
+        return character not in "\n\t"
+    return any(ord(character) in controls for controls in _BIDI_CONTROLS)
 
 
 def capital(words: str) -> str:

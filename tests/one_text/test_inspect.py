@@ -18,7 +18,8 @@ import headscope
 from headscope import cli
 from headscope.show.pages.page import COARSE, FINEST, HIGH, attention_bytes, similarity_bytes
 from headscope.show.pages.terminal import show
-from headscope.show.pages.wording import segments, short, visible
+from headscope.show.pages.wording import segments, short
+from headscope.wording import visible
 
 TEXT = "The potter made a bowl. The bowl cracked, so the potter made another bowl!"
 LONG_WORD = "abcdefghij" * 1000

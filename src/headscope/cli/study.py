@@ -149,9 +149,9 @@ def command(
 
 def _study_images(model: Model, places: list[str], options: Options, out: Path, overwrite: bool, quiet: bool) -> None:
     """A study of images has tables and arrays of its own; it is written at the end."""
-    from rich.console import Console
     from rich.markup import escape
 
+    from headscope.console import console as opened
     from headscope.vision import study_images
 
     finished = study_images(
@@ -168,7 +168,7 @@ def _study_images(model: Model, places: list[str], options: Options, out: Path, 
     finished.save(out, overwrite)
     if not quiet:
         nearest = finished.layers.dropna(subset="mean_distance").nsmallest(1, "mean_distance")
-        console = Console(highlight=False, soft_wrap=True)
+        console = opened(soft_wrap=True)
         console.print(f"[bold]{escape(repr(finished))}[/bold]")
         for layer, distance in zip(nearest["layer"], nearest["mean_distance"], strict=True):
             console.print(
@@ -179,13 +179,13 @@ def _study_images(model: Model, places: list[str], options: Options, out: Path, 
 
 
 def _summary(study: Study, figures: bool) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
+    from headscope.console import console as opened
     from headscope.insight.findings import findings
     from headscope.wording import counted
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = opened(soft_wrap=True)
     manifest = study.manifest
     model, counts = manifest["model"], manifest["counts"]
     console.print(

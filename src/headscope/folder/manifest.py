@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError
+from headscope.files import check_name
 from headscope.options import Options
 from headscope.run import checkpoints
 
@@ -50,6 +51,7 @@ _SHAPE: dict[str, Any] = {
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
+    check_name(folder, "The study folder")
     path = folder / MANIFEST
     if not folder.is_dir():
         raise HeadscopeError(f"There is no study folder {folder}; check the path.")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
-from headscope.files import KINDS, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.files import KINDS, Pieces, check_name, checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.folder.manifest import MANIFEST as MANIFEST
 from headscope.folder.manifest import read_manifest
 from headscope.measure.shapes import Specs, array_specs
@@ -220,6 +220,7 @@ def add_hashes(hashes: Iterable[str]) -> str:
 
 def claim(folder: Path, overwrite: bool) -> None:
     """Make sure that a study may be written here: nothing of the user's is ever overwritten unasked."""
+    check_name(folder, "--out")
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"--out {folder} is a file; name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pandas as pd
 
 from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
+from headscope.files import write_atomically
 from headscope.folder.study_folder import Study, read
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.claims import claims
@@ -104,11 +106,13 @@ class Comparison:
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(page(self), "utf-8")
-            self.table.to_csv(target.with_suffix(".csv"), index=False)
-            self.table.to_parquet(target.with_suffix(".parquet"), index=False)
         except OSError as problem:
             raise HeadscopeError(f"{target} can't be written: {problem.strerror}.") from None
+        parquet = io.BytesIO()
+        self.table.to_parquet(parquet, index=False)
+        write_atomically(target, page(self).encode())
+        write_atomically(target.with_suffix(".csv"), self.table.to_csv(index=False).encode())
+        write_atomically(target.with_suffix(".parquet"), parquet.getvalue())
 
     def _repr_html_(self) -> str:
         from headscope.show.pages.comparison import snippet

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
+from headscope.files import check_name
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     """
     if not isinstance(name, str) or not name.strip():
         raise HeadscopeError(f"The model name is {name!r}; give minilm, a folder, or a hub id.")
+    check_name(name, "The model")
     import torch
     import transformers
 

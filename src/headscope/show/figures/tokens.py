@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 
-from headscope.show.pages.wording import Segment, visible
+from headscope.show.pages.wording import Segment
+from headscope.wording import visible
 
 POINTS = 72
 LETTER = 0.602

@@ -19,8 +19,8 @@ from headscope.show.pages.wording import (
     pairs_of_token,
     segments,
     short,
-    visible,
 )
+from headscope.wording import visible
 
 SHADES = ("#fdebd6", "#fbc890", "#f59e42", "#d96d0f")
 """Backgrounds of tokens, from few high pairs to many; black text is readable on all."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.one_text.view import View
-from headscope.wording import model_label, percent
+from headscope.wording import model_label, percent, visible
 
 LONGEST_LABEL = 24
 LONGEST_PIECE = 200
-_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
 
 
 class Segment(NamedTuple):
@@ -56,11 +54,6 @@ def abridged(characters: str) -> str:
     """A piece of the text where there is no room to scroll: the middle of a very long one is left out."""
     half = LONGEST_PIECE // 2
     return characters if len(characters) <= LONGEST_PIECE else f"{characters[:half]} … {characters[-half:]}"
-
-
-def visible(text: str) -> str:
-    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
-    return "".join("·" if _steers(character) else character for character in text)
 
 
 def pairs_of_token(view: View, layer: int, head: int) -> NDArray[np.int64]:
@@ -111,9 +104,3 @@ def about_lines(view: View, layer: int, head: int, most: int = 6) -> str:
 
 def _mean(matrix: NDArray[np.bool_], where: NDArray[np.bool_]) -> str:
     return percent(float(matrix[where].mean()))
-
-
-def _steers(character: str) -> bool:
-    if unicodedata.category(character) == "Cc":
-        return character not in "\n\t"
-    return any(ord(character) in controls for controls in _BIDI_CONTROLS)
