@@ -1,5 +1,7 @@
 """The one exception that users meet."""
 
+from headscope.wording import named
+
 LONGEST = 900
 
 
@@ -20,7 +22,7 @@ def printable(sentence: str) -> str:
     >>> printable("no file \x1b[31m here")
     'no file �[31m here'
     """
-    line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(sentence.split()))
+    line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(named(sentence).split()))
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 

@@ -51,6 +51,14 @@ def give_back() -> None:
         system.malloc_trim(0)
 
 
+def check_name(path: str | os.PathLike[str], what: str) -> None:
+    """Parquet, safetensors and tokenizers open only what has a name in UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise HeadscopeError(f"{what} {path} has a name that is not UTF-8; give it another.") from None
+
+
 def safetensors_pieces(
     arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> Iterator[Piece]:

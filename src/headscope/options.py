@@ -12,6 +12,7 @@ from headscope.errors import HeadscopeError
 Windows = Literal["all", "first"]
 Short = Literal["drop", "pad"]
 Special = Literal["keep", "drop"]
+Sentences = Literal["auto", "english", "unicode", "lines"]
 Dtype = Literal["float32", "float16", "bfloat16"]
 Stack = Literal["encoder", "decoder", "cross"]
 TOKENS_AT_ONCE = 512
@@ -32,6 +33,7 @@ class Options:
     windows: Windows = "all"
     short: Short = "drop"
     special: Special = "keep"
+    sentences: Sentences = "auto"
     max_windows: int | None = None
     layers: tuple[int, ...] | None = None
     batch_size: int | None = None
@@ -51,6 +53,7 @@ class Options:
             ("windows", self.windows, Windows),
             ("short", self.short, Short),
             ("special", self.special, Special),
+            ("sentences", self.sentences, Sentences),
             *([("stack", self.stack, Stack)] if self.stack is not None else []),
         ):
             if choice not in get_args(kinds):
@@ -79,9 +82,9 @@ class Options:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Options:
-        """From JSON: what `as_dict` made."""
+        """From JSON: what `as_dict` made. Before there was a choice of `sentences`, all were taken for English."""
         layers = values.get("layers")
-        return cls(**{**values, "layers": None if layers is None else tuple(layers)})
+        return cls(**{"sentences": "english", **values, "layers": None if layers is None else tuple(layers)})
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Column
 from rich.text import Text
+
+from headscope.console import console
 
 
 class _Rate(ProgressColumn):
@@ -30,18 +31,18 @@ class Bar:
     """A progress bar on standard error. Does nothing when `shown` is false."""
 
     def __init__(self, title: str, unit: str, shown: bool = True) -> None:
-        console = Console(stderr=True)
+        shown_on = console(stderr=True)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             _Count(Column(no_wrap=True)),
             _Rate(Column(no_wrap=True)),
             TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
             TextColumn("left"),
-            console=console,
+            console=shown_on,
             transient=True,
-            disable=not shown,
+            disable=not (shown and shown_on.is_terminal),
         )
         self._task = self._progress.add_task(title, total=None, unit=unit, estimated=True)
 
@@ -52,7 +53,7 @@ class Bar:
         self._progress.update(self._task, total=total, estimated=not exact)
 
     def say(self, sentence: str) -> None:
-        self._progress.console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        self._progress.console.print(sentence, markup=False, soft_wrap=True)
 
     def __enter__(self) -> Bar:
         self._progress.start()

@@ -1,11 +1,16 @@
-"""Numbers in words: how findings, claims and the report say them."""
+"""Numbers and names in words: how findings, claims and the report say them."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""What Python makes of a byte in a file name that is not UTF-8."""
 
 
 def percent(share: float) -> str:
@@ -53,6 +58,26 @@ def model_label(name: str) -> str:
     return Path(name).name or name if name.startswith(("/", ".", "~")) else name
 
 
+def named(path: object) -> str:
+    """The name of a file as it is shown and kept: a byte that is not UTF-8 by its number.
+
+    >>> named("caf\udce9.txt")
+    'caf\\\\xe9.txt'
+    """
+    return _UNDECODED.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", str(path))
+
+
+def visible(text: str) -> str:
+    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
+    return "".join("·" if _steers(character) else character for character in named(text))
+
+
+def _steers(character: str) -> bool:
+    if unicodedata.category(character) in ("Cc", "Cs"):
+        return character not in "\n\t"
+    return any(ord(character) in controls for controls in _BIDI_CONTROLS)
+
+
 def capital(words: str) -> str:
     return words[0].upper() + words[1:]
 
@@ -92,7 +117,6 @@ def ranges(numbers: Sequence[int]) -> str:
 
 LONGEST_LABEL = 24
 LONGEST_PIECE = 200
-_BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
 
 
 def short(label: str, most: int = LONGEST_LABEL) -> str:
@@ -109,14 +133,3 @@ def abridged(characters: str) -> str:
     """A piece of the text where there is no room to scroll: the middle of a very long one is left out."""
     half = LONGEST_PIECE // 2
     return characters if len(characters) <= LONGEST_PIECE else f"{characters[:half]} … {characters[-half:]}"
-
-
-def visible(text: str) -> str:
-    """Without characters that steer a terminal or turn the direction of what follows; a dot stands for each."""
-    return "".join("·" if _steers(character) else character for character in text)
-
-
-def _steers(character: str) -> bool:
-    if unicodedata.category(character) == "Cc":
-        return character not in "\n\t"
-    return any(ord(character) in controls for controls in _BIDI_CONTROLS)

@@ -15,9 +15,10 @@ from transformers import PreTrainedTokenizerFast
 import headscope
 from headscope import HeadscopeError
 from headscope.corpus import tokenizing as passages
+from headscope.corpus.sentences import sentence_starts
 from headscope.corpus.texts import Text
 from headscope.corpus.token_names import readable_tokens
-from headscope.corpus.windows import KINDS, Counts, Cutter, sentence_starts
+from headscope.corpus.windows import KINDS, Counts, Cutter
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
 from headscope.options import Options

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headscope.corpus.kinds import KINDS, kind_of
+from headscope.corpus.sentences import sentence_starts
 from headscope.corpus.texts import Text
-from headscope.corpus.windows import KINDS, Counts, Cutter, cut_all, kind_of, sentence_starts, stack
+from headscope.corpus.windows import Counts, Cutter, cut_all, stack
 from headscope.errors import HeadscopeError
 from headscope.options import Options
 
@@ -76,11 +78,20 @@ def test_every_token_has_the_kind_of_its_characters(minilm):
 
 @pytest.mark.parametrize(
     ("piece", "kind"),
-    [("...", "punctuation"), ("€", "punctuation"), ("+", "punctuation"), ("«", "punctuation"), ("。", "punctuation"),
+    [("...", "sentence_end"), ("?!", "sentence_end"), (".,", "punctuation"), (",,", "punctuation"),
+     ("€", "punctuation"), ("+", "punctuation"), ("«", "punctuation"),
      ("é", "word"), ("", "word"), ("a.", "word"), ("½", "word")],
 )  # fmt: skip
 def test_kinds_of_unusual_pieces(piece, kind):
     assert KINDS[kind_of(piece)] == kind
+
+
+def test_windows_in_one_sentence_are_counted(minilm):
+    counts = Counts()
+    windows_of(minilm, "word " * 100 + "end. Another sentence begins here, and it goes on for long.", counts, length=32)
+    assert (counts.windows, counts.windows_in_one_sentence) == (3, 3)
+    windows_of(minilm, TEXT, counts := Counts(), length=32)
+    assert (counts.windows, counts.windows_in_one_sentence) == (1, 0)
 
 
 def test_only_the_first_window_of_each_text(minilm, sample):

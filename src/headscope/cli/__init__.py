@@ -3,6 +3,13 @@
 Heavy imports stand inside the commands, so that `headscope --help` is instant.
 """
 
-from headscope.cli.app import main
+import sys
 
-__all__ = ["main"]
+
+def main() -> None:
+    try:
+        from headscope.cli.app import main as run
+    except KeyboardInterrupt:
+        # Nothing has begun yet, so there is nothing to tell.
+        sys.exit(130)
+    run()

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable
 from importlib import metadata
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from headscope.cli import compare, doctor, figures, inspect, merge, report, reproduce, study, verify
+from headscope.cli.streams import LOST, LostOutput, Streams
+from headscope.console import say
 from headscope.errors import HeadscopeError
 
 app = typer.Typer(
@@ -41,24 +43,38 @@ def root(
 
 
 def _guarded(command: Callable[..., Any]) -> Callable[..., None]:
-    """Bad input: one sentence and exit code 2. Ctrl-C: 130. A verb that finds something wrong returns its code."""
+    """Bad input, a full disk, no memory: one sentence and exit code 2. A verb that finds something wrong returns its
+    code."""
 
     @functools.wraps(command)
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
             code = command(*args, **kwargs)
         except HeadscopeError as problem:
-            print(f"headscope: {problem}", file=sys.stderr)
-            raise typer.Exit(2) from None
+            _end(str(problem), 2)
+        except OSError as problem:
+            where = f"{problem.filename} can't be read or written" if problem.filename else "A file can't be written"
+            _end(str(HeadscopeError(f"{where}: {problem.strerror or problem}.")), 2)
+        except (MemoryError, RuntimeError) as problem:
+            if not _lacks_memory(problem):
+                raise
+            _end("there is not enough memory; a smaller --batch-size or --length, or fewer --workers, need less.", 2)
         except KeyboardInterrupt:
-            print(
-                "headscope: stopped; what is finished is kept, and the same command goes on from there.",
-                file=sys.stderr,
-            )
-            raise typer.Exit(130) from None
+            _end("stopped; what is finished is kept, and the same command goes on from there.", 130)
         raise typer.Exit(code or 0)
 
     return guarded
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    say(f"headscope: {sentence}", error=True)
+    raise typer.Exit(code) from None
+
+
+def _lacks_memory(problem: Exception) -> bool:
+    """Torch has errors of its own: some say so by their name, some in words."""
+    told = f"{type(problem).__name__} {problem}"
+    return isinstance(problem, MemoryError) or any(sign in told for sign in ("OutOfMemory", "allocate memory"))
 
 
 def _verb(name: str, module: ModuleType) -> None:
@@ -77,4 +93,23 @@ _verb("verify", verify)
 
 
 def main() -> None:
-    app()
+    with Streams() as streams:
+        try:
+            code = _run()
+            streams.finish()
+        except LostOutput as lost:
+            code = lost.code
+            if code == LOST:
+                say(f"headscope: standard output can't be written to: {lost.reason}.", error=True)
+        if streams.error_lost:
+            code = code or LOST
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code."""
+    try:
+        app()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return 0

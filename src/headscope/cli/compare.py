@@ -28,10 +28,10 @@ def command(
         raise HeadscopeError(f"--out {out} must end with .html; the table goes beside it as .csv and .parquet.")
 
     from rich import box
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
+    from headscope.console import console as opened
     from headscope.show.comparison import compare
 
     comparison = compare(folders)
@@ -39,7 +39,7 @@ def command(
     if taken and not overwrite:
         raise HeadscopeError(f"{taken[0]} exists; give another --out, or --overwrite.")
     comparison.save(out)
-    console = Console(highlight=False)
+    console = opened()
     table = Table(title="The paper's claims: does each hold?", box=box.SIMPLE_HEAD, title_justify="left")
     for name in ("claim", *comparison.models):
         table.add_column(escape(name))

@@ -41,9 +41,9 @@ def command(
     """Prove that what is captured of a model is what the model computes. Exit code 1 if it is not."""
     if (name is None) == (not every):
         raise HeadscopeError("Give the name of one model, or --all for every family.")
-    from rich.console import Console
+    from headscope.console import console as opened
 
-    console = Console(highlight=False)
+    console = opened()
     if every:
         return _all(console)
 

@@ -64,7 +64,9 @@ def command(
 
     written = save_all(study, out, only=_listed(only), formats=_listed(formats) or (), progress=not quiet, **choices)
     if not quiet:
-        print(f"{len(written)} files in {written[0].parent}")
+        from headscope.console import say
+
+        say(f"{len(written)} files in {written[0].parent}")
 
 
 def _listed(text: str | None) -> list[str] | None:

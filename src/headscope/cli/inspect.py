@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
+from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SENTENCES, SPECIAL, STACK, THRESHOLD
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def command(
     threshold: THRESHOLD = 0.3,
     line_threshold: LINE_THRESHOLD = 0.3,
     special: SPECIAL = "keep",
+    sentences: SENTENCES = "auto",
     stack: STACK = None,
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
@@ -60,15 +61,20 @@ def command(
     """Look at one text closely: which tokens each head makes alike."""
     from headscope.options import Options, parse_layers
 
-    Options(threshold=threshold, line_threshold=line_threshold, special=special, stack=stack)  # type: ignore[arg-type]
+    Options(
+        threshold=threshold,
+        line_threshold=line_threshold,
+        special=special,  # type: ignore[arg-type]
+        sentences=sentences,  # type: ignore[arg-type]
+        stack=stack,  # type: ignore[arg-type]
+    )
     heads = parse_layers(head) if head is not None else None
     for file in (html, csv, png):
         if file is not None and not os.access(file if file.exists() else file.resolve().parent, os.W_OK):
             raise HeadscopeError(f"{file} can't be written; check the folder it is in.")
     given = _read(text)
 
-    from rich.console import Console
-
+    from headscope.console import console as opened
     from headscope.jobs.inspecting import inspect
     from headscope.model.loading import load
     from headscope.show.terminal import show
@@ -81,6 +87,7 @@ def command(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,  # type: ignore[arg-type]
+        sentences=sentences,  # type: ignore[arg-type]
         layers=wanted,
         stack=stack,  # type: ignore[arg-type]
     )
@@ -89,11 +96,15 @@ def command(
     shown = view.layers[-1] if layer is None else layer
     chosen = list(heads) if heads is not None else view.telling_heads(shown)
     view.attention[shown, max(chosen)]  # refuses a layer or head that there is not
-    console = Console(highlight=False)
+    # Files come first: whoever reads along may stop reading.
+    _write(view, shown, chosen, html, csv, png)
+    console = opened()
     show(console, view, shown, chosen, top)
     if heads is None:
         console.print("[dim]Shown are heads that single out few pairs; --layer and --head choose others.[/dim]")
-    _write(view, shown, chosen, html, csv, png)
+    for what, file in (("Pairs", csv), ("Picture", png), ("Page", html)):
+        if file is not None:
+            console.print(f"{what}: {file}", markup=False, soft_wrap=True)
 
 
 def _read(text: str) -> Text:
@@ -110,23 +121,28 @@ def _read(text: str) -> Text:
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     if text.lower().removesuffix(".gz").endswith(SUFFIXES) and len(text.split()) == 1:
         raise HeadscopeError(f"There is no file {text}; check the path.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise HeadscopeError("The text is not UTF-8; give it in a file, or from a terminal set to UTF-8.") from None
     return Given("", text)
 
 
 def _write(view: View, layer: int, heads: list[int], html: Path | None, csv: Path | None, png: Path | None) -> None:
     import pandas as pd
 
-    if csv is not None:
-        tables = [view.pairs(layer, head).assign(layer=layer, head=head) for head in heads]
-        table = pd.concat(tables, ignore_index=True)
-        table[["layer", "head", *table.columns[:-2]]].to_csv(csv, index=False)
-    if png is not None:
-        from headscope.show.figures.style import save
-        from headscope.show.view_picture import draw
+    file = None
+    try:
+        if (file := csv) is not None:
+            tables = [view.pairs(layer, head).assign(layer=layer, head=head) for head in heads]
+            table = pd.concat(tables, ignore_index=True)
+            table[["layer", "head", *table.columns[:-2]]].to_csv(csv, index=False)
+        if (file := png) is not None:
+            from headscope.show.figures.style import save
+            from headscope.show.view_picture import draw
 
-        save(draw(view, layer, heads), png, "headscope inspect")
-    if html is not None:
-        html.write_text(view.html(layer, heads[0]), "utf-8")
-    for what, file in (("Pairs", csv), ("Picture", png), ("Page", html)):
-        if file is not None:
-            print(f"{what}: {file}")
+            save(draw(view, layer, heads), file, "headscope inspect")
+        if (file := html) is not None:
+            file.write_text(view.html(layer, heads[0]), "utf-8")
+    except OSError as problem:
+        raise HeadscopeError(f"{file} can't be written: {problem.strerror or problem}.") from None

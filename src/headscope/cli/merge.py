@@ -23,4 +23,6 @@ def command(
 
     merged = merge(folders, out=out, overwrite=overwrite)
     if not quiet:
-        typer.echo(f"{merged}, merged from {len(folders)} folders")
+        from headscope.console import say
+
+        say(f"{merged}, merged from {len(folders)} folders")

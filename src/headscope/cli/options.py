@@ -16,6 +16,13 @@ LINE_THRESHOLD = Annotated[
     float, typer.Option(help="A column of attention is a line above this share of the largest.", metavar="X")
 ]
 SPECIAL = Annotated[str, typer.Option(help="Special tokens: keep (they take part in pairs) or drop.", metavar="HOW")]
+SENTENCES = Annotated[
+    str,
+    typer.Option(
+        help="What ends a sentence: auto (by the script), english (nupunkt), unicode (marks of any script) or lines.",
+        metavar="HOW",
+    ),
+]
 LAYERS = Annotated[
     str | None, typer.Option(help="Layers to measure, for example 0-5 or 3,7,11; the model stops after the last.")
 ]

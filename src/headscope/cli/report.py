@@ -20,11 +20,12 @@ def command(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Put a study on one page that opens without a network."""
+    from headscope.console import say
     from headscope.show.objects import read
     from headscope.show.report import write_report
 
     page = write_report(read(folder), out, progress=True)
-    print(f"Report: {page}")
+    say(f"Report: {page}")
     if show:
         import webbrowser
 

@@ -76,6 +76,8 @@ def command(
         loaded = load(model, device=device, dtype=dtype, seed=seed)
         study = run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)
 
+    from headscope.console import say
+    from headscope.files import write_atomically
     from headscope.insight.claims import claims, claims_table, heading, is_paper_model
 
     agreement, why_not = _fig9(study, loaded)
@@ -88,10 +90,19 @@ def command(
         "fig9": None if agreement is None else json.loads(agreement.to_json(orient="records")),
         "fig9_left_out": why_not,
     }
-    if "-" not in (json_file, csv_file):
-        _show(whole, agreement, is_paper_model(study))
-    _write(json_file, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    _write(csv_file, claims_table(study).to_csv(index=False))
+    as_json, as_csv = json.dumps(whole, indent=1, ensure_ascii=False) + "\n", claims_table(study).to_csv(index=False)
+    asked = [(file, content) for file, content in ((json_file, as_json), (csv_file, as_csv)) if file is not None]
+    # Files come first: whoever reads along may stop reading.
+    for file, content in asked:
+        if file != "-":
+            write_atomically(Path(file), content.encode())
+    printed = [content for file, content in asked if file == "-"]
+    if printed:
+        print("".join(printed), end="")
+        return
+    _show(whole, agreement, is_paper_model(study))
+    for file, _ in asked:
+        say(f"Written: {file}")
 
 
 def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str | None]:
@@ -109,11 +120,12 @@ def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str 
 
 
 def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bool) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from headscope.console import console as opened
+
+    console = opened()
     table = Table(show_lines=True, title=escape(whole["heading"]), title_justify="left", title_style="bold")
     for name, ratio in (("The paper says", 5), ("It holds here if", 6), ("Measured", 5), ("Verdict", 2)):
         table.add_column(name, ratio=ratio, overflow="fold")
@@ -143,13 +155,3 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
 
 
 _COUNTED = {"holds": "hold", "does not hold": "do not", "can't be said": "can't be said"}
-
-
-def _write(file: str | None, content: str) -> None:
-    if file == "-":
-        print(content, end="")
-    elif file is not None:
-        from headscope.files import write_atomically
-
-        write_atomically(Path(file), content.encode())
-        print(f"Written: {file}")

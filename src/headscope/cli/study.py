@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, LAYERS, LENGTH, LINE_THRESHOLD, MODEL, SEED, SPECIAL, STACK, THRESHOLD
+from headscope.cli.options import (
+    DEVICE,
+    DTYPE,
+    LAYERS,
+    LENGTH,
+    LINE_THRESHOLD,
+    MODEL,
+    SEED,
+    SENTENCES,
+    SPECIAL,
+    STACK,
+    THRESHOLD,
+)
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
@@ -42,6 +54,7 @@ def command(
         str, typer.Option(help="Windows shorter than --length: drop (left out, counted) or pad.", metavar="HOW")
     ] = "drop",
     special: SPECIAL = "keep",
+    sentences: SENTENCES = "auto",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     layers: LAYERS = None,
     stack: STACK = None,
@@ -89,6 +102,7 @@ def command(
         windows=windows,  # type: ignore[arg-type]
         short=short,  # type: ignore[arg-type]
         special=special,  # type: ignore[arg-type]
+        sentences=sentences,  # type: ignore[arg-type]
         max_windows=max_windows,
         layers=parse_layers(layers) if layers is not None else None,
         batch_size=batch_size,
@@ -134,13 +148,13 @@ def command(
 
 
 def _summary(study: Study, figures: bool) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
+    from headscope.console import console as opened
     from headscope.insight.findings import findings
     from headscope.wording import counted
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = opened(soft_wrap=True)
     manifest = study.manifest
     model, counts = manifest.model, manifest.counts
     sources = f" from {counted(counts.texts, 'text')}" if manifest.kind == "texts" else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
 import zlib
 from abc import ABC, abstractmethod
@@ -13,7 +14,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from headscope.console import say
 from headscope.errors import HeadscopeError
+from headscope.wording import named
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".parquet")
 LONGEST_TEXT = 256 * 2**20
@@ -119,10 +122,10 @@ class File(Source):
         self._stamp: tuple[int, ...] | None = None
 
     def changed(self) -> str | None:
-        return str(self._path) if self._stamp is not None and self._stamp != _stamp(self._path) else None
+        return named(self._path) if self._stamp is not None and self._stamp != _stamp(self._path) else None
 
     def records(self) -> Iterator[Text | Bad]:
-        name = str(self._path)
+        name = named(self._path)
         self._stamp = _stamp(self._path)
         suffixes = [suffix.lower() for suffix in self._path.suffixes]
         zipped = suffixes[-1:] == [".gz"]
@@ -185,10 +188,17 @@ class StandardInput(Source):
 
     def records(self) -> Iterator[Text | Bad]:
         name = "standard input"
-        if self._lines:
-            yield from _lines(name, sys.stdin.buffer, None)
-        else:
-            yield _whole(name, sys.stdin.buffer)
+        if sys.stdin is None:
+            raise HeadscopeError("Standard input is closed; name a file instead of -, or send it a text.")
+        if sys.stdin.isatty():
+            say("Type the text, and end it with Ctrl-D on a line of its own.", error=True)
+        try:
+            if self._lines:
+                yield from _lines(name, sys.stdin.buffer, None)
+            else:
+                yield _whole(name, sys.stdin.buffer)
+        except OSError as problem:
+            raise HeadscopeError(f"Standard input can't be read: {problem.strerror or problem}.") from None
 
 
 class HubDataset(Source):
@@ -241,7 +251,7 @@ def read_texts(
             sources.extend(File(path, lines, field) for path in _files(Path(name)))
     if not sources:
         raise HeadscopeError("No texts were named; give files, folders, - for standard input, or hf:DATASET.")
-    return Texts(sources, " ".join(names), skip_bad)
+    return Texts(sources, named(" ".join(names)), skip_bad)
 
 
 def sample_texts() -> Texts:
@@ -271,7 +281,15 @@ def as_texts(texts: Any) -> Texts:
 
 
 def _files(path: Path) -> list[Path]:
+    try:
+        return _files_at(path)
+    except OSError as problem:
+        raise HeadscopeError(f"{problem.filename or path} can't be read: {problem.strerror or problem}.") from None
+
+
+def _files_at(path: Path) -> list[Path]:
     if path.is_dir():
+        os.listdir(path)  # refuses a folder that may not be read, which would seem to be empty
         found = sorted(
             inside
             for inside in path.rglob("*")

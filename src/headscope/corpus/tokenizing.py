@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 PASSAGE = 2**13
 OVERLAP = 2**10
 """Characters."""
+LONGEST_PASSAGE = 2**18
+"""Characters. Where a longer passage would be needed, in a word of a quarter of a million letters, the word is cut."""
 
 
 class Token(NamedTuple):
@@ -27,7 +29,8 @@ def tokens_of(tokenizer: Any, text: str) -> Iterator[Token]:
     """The tokens of a text, in order, without those that a tokenizer adds before and after it.
 
     The start of a passage is not that of a word, so its first tokens may be wrong, and so may the last. Two neighbours
-    are joined if their tokens are equal in the middle half of what they share; else the first is made longer.
+    are joined if their tokens are equal in the middle half of what they share; else the first is made longer, until it
+    is too long for the memory: then it ends where it is, and the next begins there.
     """
     begin, stop = 0, PASSAGE
     given = 0
@@ -40,6 +43,10 @@ def tokens_of(tokenizer: Any, text: str) -> Iterator[Token]:
         if shared and shared == _between(right, first, last):
             yield from _between(left, given, last)
             begin, stop, given, left = next_begin, next_stop, last, right
+        elif stop - begin >= LONGEST_PASSAGE:
+            yield from _between(left, given, stop)
+            begin, stop, given = stop, stop + PASSAGE, stop
+            left = _tokens(tokenizer, text, begin, stop)
         else:
             stop += stop - begin
             left = _tokens(tokenizer, text, begin, stop)

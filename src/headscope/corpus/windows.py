@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.corpus.kinds import COMMA, FIRST, KINDS, SENTENCE_END, SEPARATORS, SPECIAL, WORD, kind_of
+from headscope.corpus.sentences import SentencesOf
 from headscope.corpus.texts import Text
 from headscope.corpus.tokenizing import Token, tokens_of, unknown_ids
 from headscope.errors import HeadscopeError
 from headscope.options import Options
 from headscope.wording import percent
 
-KINDS = ("first", "special", "sentence_end", "comma", "punctuation", "word")
-"""Every token is of exactly one kind; `Window.kind` holds the index into this tuple."""
-FIRST, SPECIAL, SENTENCE_END, COMMA, PUNCTUATION, WORD = range(6)
-SEPARATORS = KINDS[:WORD]
+__all__ = [
+    "COMMA",
+    "FIRST",
+    "KINDS",
+    "SENTENCE_END",
+    "SEPARATORS",
+    "SPECIAL",
+    "WORD",
+    "Batch",
+    "Counts",
+    "Cutter",
+    "Window",
+    "cut_all",
+    "special_ids",
+    "stack",
+]
+
+SPACE_LOOKED_THROUGH = 2**10
+"""Characters of white space after which no word is looked for: a text may hold nothing else."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,7 @@ class Counts:
     unknown_tokens: int = 0
     short_windows_left_out: int = 0
     later_windows_left_out: int = 0
+    windows_in_one_sentence: int = 0
     longest_short: int = field(default=0, repr=False)
 
 
@@ -182,7 +197,7 @@ class Cutter:
         """
         counts.texts += 1
         taken = 0
-        starts: list[int] | None = None
+        sentences = SentencesOf(text.text, self._options.sentences)
         tokens = tokens_of(self._tokenizer, text.text)
         before = 0
         while content := list(islice(tokens, self._content)):
@@ -196,8 +211,9 @@ class Cutter:
                 counts.windows += 1
                 self._count(text, content, counts)
                 if wanted is None or wanted(counts.windows - 1):
-                    starts = starts or sentence_starts(text.text)
-                    yield self._window(text, content, starts)
+                    window = self._window(text, content, sentences)
+                    counts.windows_in_one_sentence += len({*window.sentence.tolist()} - {-1}) < 2
+                    yield window
                 if counts.windows == most:
                     return
             before += len(content)
@@ -214,7 +230,7 @@ class Cutter:
                 f"network has no row for in its embedding of {self._rows:,}; take it out of the text."
             )
 
-    def _window(self, text: Text, content: list[Token], starts: list[int]) -> Window:
+    def _window(self, text: Text, content: list[Token], sentences: SentencesOf) -> Window:
         length = self._options.length
         ids = [*self.prefix, *(token.id for token in content), *self.suffix]
         size = len(ids)
@@ -233,7 +249,7 @@ class Cutter:
             if token in self._special and token != self._tokenizer.unk_token_id:
                 special[place] = True
             else:
-                sentence[place] = bisect_right(starts, left if stripped else _next_word(text.text, left)) - 1
+                sentence[place] = sentences.number(left if stripped else _next_word(text.text, left))
                 kinds[place] = kind_of(stripped.rstrip())
         kinds[special] = SPECIAL
         kinds[0] = FIRST
@@ -271,32 +287,5 @@ def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 def _next_word(text: str, place: int) -> int:
     """White space that is a token of its own belongs to what follows it: `▁` begins a word in SentencePiece."""
-    while place < len(text) and text[place].isspace():
-        place += 1
-    return place
-
-
-def sentence_starts(text: str) -> list[int]:
-    """The first character of each sentence, by nupunkt; the first is always 0."""
-    import nupunkt
-
-    starts = [0, *(begin for begin, _ in nupunkt.sent_spans(text) if begin > 0)]
-    # What it remembers of one text would only fill the memory over a corpus.
-    nupunkt.load("default").clear_decision_cache()
-    return starts
-
-
-@lru_cache(maxsize=8192)
-def kind_of(piece: str) -> int:
-    """The kind of a token that is neither first nor special, from the characters it covers.
-
-    >>> [KINDS[kind_of(piece)] for piece in (".", ",", "--", "€", "cat")]
-    ['sentence_end', 'comma', 'punctuation', 'punctuation', 'word']
-    """
-    if piece in (".", "!", "?"):
-        return SENTENCE_END
-    if piece == ",":
-        return COMMA
-    if piece and all(unicodedata.category(character)[0] in "PS" for character in piece):
-        return PUNCTUATION
-    return WORD
+    within = text[place : place + SPACE_LOOKED_THROUGH]
+    return place + len(within) - len(within.lstrip())

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from headscope.corpus.grid import Grid
 from headscope.corpus.traits import IMAGE, TEXT, Traits
 from headscope.errors import HeadscopeError
-from headscope.files import checksum
+from headscope.files import check_name, checksum
 from headscope.options import Options
 from headscope.run import checkpoints
 
@@ -63,7 +63,11 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class CountFacts:
-    """What was read and what became of it; an image counts as a text of one window."""
+    """What was read and what became of it; an image counts as a text of one window.
+
+    windows_in_one_sentence: windows without a sentence end within. tokens: of all texts, but for special ones;
+    unknown_tokens: those of them that the tokenizer does not know. None: an older version did not count.
+    """
 
     windows: int
     texts: int = 0
@@ -71,6 +75,9 @@ class CountFacts:
     short_windows_left_out: int = 0
     later_windows_left_out: int = 0
     unreadable_records_left_out: int = 0
+    windows_in_one_sentence: int | None = None
+    tokens: int | None = None
+    unknown_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +179,7 @@ def checksum_is_right(folder: Path) -> bool | None:
 
 def read_manifest(folder: Path) -> Manifest:
     """Of a finished study, written by this version or an older one."""
+    check_name(folder, "The study folder")
     if not folder.is_dir():
         raise HeadscopeError(f"There is no study folder {folder}; check the path.")
     path = folder / MANIFEST
@@ -245,7 +253,7 @@ def _check(manifest: Manifest) -> None:
     for digest in (model.weights_sha256, manifest.source.sha256, manifest.source.windows_sha256):
         if digest is not None and not _SHA256.fullmatch(digest):
             raise _Misfit("sha256")
-    if any(count < 0 for count in asdict(manifest.counts).values()):
+    if any(count is not None and count < 0 for count in asdict(manifest.counts).values()):
         raise _Misfit("counts")
     if part is not None and not 1 <= part.number <= part.of:
         raise _Misfit("part")

@@ -23,6 +23,8 @@ from headscope.run.sums import ExactSum
 
 _FREE = ("batch_size", "seed")
 """Options that change at most the last digits, or (with the same weights) nothing."""
+_OF_A_PART = ("windows", "windows_in_one_sentence")
+"""Counts of the windows of one part; the others are of all texts, and the same in every part."""
 _DECIDING = ("torch", "transformers", "nupunkt")
 """Libraries whose version may change what is measured."""
 
@@ -175,13 +177,19 @@ def _taken(file: ArrayFile, specs: Specs) -> Arrays:
     return {name: file[name] for name in specs if name in file}
 
 
+def _added(counts: list[int | None]) -> int | None:
+    """Unknown where one of them is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
 def _manifest(studies: list[StudyFolder]) -> Manifest:
     manifests = [study.manifest for study in studies]
     first = manifests[0]
     parts = first.part is not None
-    counts = {
-        item.name: sum(getattr(manifest.counts, item.name) for manifest in manifests)
-        if item.name == "windows" or not parts
+    counts: dict[str, Any] = {
+        item.name: _added([getattr(manifest.counts, item.name) for manifest in manifests])
+        if item.name in _OF_A_PART or not parts
         else getattr(first.counts, item.name)
         for item in fields(CountFacts)
     }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from headscope.corpus.grid import Grid
 from headscope.errors import HeadscopeError, shortened
+from headscope.files import check_name
 from headscope.folder.array_file import AbsentError, ArrayFile
 from headscope.folder.manifest import ARRAYS, IMAGES_MANIFEST, MANIFEST, read_manifest
 from headscope.measure.catalogue import array_specs
@@ -161,6 +162,8 @@ def with_grid(arrays: Arrays, grid: Grid | None) -> Arrays:
 
 def claim(folder: Path, overwrite: bool) -> None:
     """Make sure that a study may be written here: nothing of the user's is ever overwritten unasked."""
+    check_name(folder, "--out")
+    check_name(folder, "--out")
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"--out {folder} is a file; name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:

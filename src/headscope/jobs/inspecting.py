@@ -12,7 +12,7 @@ from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.one_text.look import look
-from headscope.options import Options, Special, Stack
+from headscope.options import Options, Sentences, Special, Stack
 from headscope.show.objects import View
 
 LONGEST = 512
@@ -27,6 +27,7 @@ def inspect(
     threshold: float = 0.3,
     line_threshold: float = 0.3,
     special: Special = "keep",
+    sentences: Sentences = "auto",
     layers: Sequence[int] | None = None,
     stack: Stack | None = None,
 ) -> View:
@@ -53,6 +54,7 @@ def inspect(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,
+        sentences=sentences,
         layers=_numbered(layers, capture.layers) if layers is not None else None,
         windows="first",
         short="pad",

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError, printable, shortened
+from headscope.files import check_name
 from headscope.garbage import without_collecting
 from headscope.model.folder_checks import (
     CONFIG,
@@ -117,6 +118,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
         raise HeadscopeError(f"The model name is {name!r}; give minilm, a folder, or a hub id.")
     if dtype not in ("float32", "float16", "bfloat16"):
         raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
+    check_name(name, "The model")
     import torch
     import transformers
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.errors import HeadscopeError
+from headscope.files import write_atomically
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.comparing import Compared, side_by_side
 from headscope.show.objects import read
@@ -36,11 +38,13 @@ class Comparison(Compared):
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(page(self), "utf-8")
-            self.table.to_csv(target.with_suffix(".csv"), index=False)
-            self.table.to_parquet(target.with_suffix(".parquet"), index=False)
         except OSError as problem:
             raise HeadscopeError(f"{target} can't be written: {problem.strerror}.") from None
+        parquet = io.BytesIO()
+        self.table.to_parquet(parquet, index=False)
+        write_atomically(target, page(self).encode())
+        write_atomically(target.with_suffix(".csv"), self.table.to_csv(index=False).encode())
+        write_atomically(target.with_suffix(".parquet"), parquet.getvalue())
 
     def _repr_html_(self) -> str:
         from headscope.show.pages.comparison_page import snippet

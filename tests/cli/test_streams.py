@@ -1,0 +1,179 @@
+"""Names and streams: whatever a file is called and wherever output goes, a sentence and an exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from headscope.console import console, say
+from headscope.wording import named, visible
+
+UNDECODED = os.fsdecode(b"caf\xe9")
+ESC = "m\x1b[31mx"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of bytes and /dev/full are Linux's")
+
+
+def shell(line: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`line` as a shell runs it, with `H` for headscope and "$1" ... for arguments."""
+    script = f'H() {{ "{sys.executable}" -m headscope "$@"; }}\n{line}'
+    command = ["bash", "-c", script, "bash", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, errors="replace")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, tiny_folder, sample) -> Path:
+    """A folder with a model, a text and a study."""
+    folder = tmp_path_factory.mktemp("place")
+    shutil.copytree(tiny_folder, folder / "tiny")
+    (folder / "text.txt").write_text(sample[0], "utf-8")
+    done = shell("H study text.txt -m tiny --length 48 -o study --no-figures -q", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def told_once(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.stderr.count("headscope: ") == done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize("stream", ["/dev/full", "&-"])
+@pytest.mark.parametrize("verb", ["verify study", "--help", "inspect text.txt -m tiny"])
+def test_output_that_cannot_be_written_has_an_exit_code_of_its_own(place, verb, stream):
+    done = shell(f"H {verb} >{stream}", place)
+    assert done.returncode == 74
+    told_once(done, "standard output can't be written to")
+
+
+def test_a_study_is_whole_although_its_summary_is_lost(place):
+    done = shell("H study text.txt -m tiny --length 48 -o lost --no-figures >/dev/full", place)
+    assert done.returncode == 74
+    assert shell("H verify lost", place).returncode == 0
+
+
+@pytest.mark.parametrize(("stream", "code"), [("/dev/full", 74), ("&-", 0)])
+def test_a_lost_error_stream_stops_nothing(place, stream, code):
+    done = shell(f"H study text.txt -m tiny --length 48 -o quiet{code} --no-figures 2>{stream}", place)
+    assert done.returncode == code
+    assert "Tables:" in done.stdout
+    assert shell(f"H verify nowhere 2>{stream}", place).returncode == 2
+
+
+def test_files_are_written_before_anything_is_printed(place):
+    line = "set -o pipefail; H inspect text.txt -m tiny --length 90 --top 0 --html p.html --csv p.csv --png p.png"
+    done = shell(f"{line} | head -1", place)
+    assert (done.returncode, done.stderr) == (141, "")
+    assert "</html>" in (place / "p.html").read_text("utf-8")
+    assert (place / "p.csv").stat().st_size
+    assert (place / "p.png").stat().st_size
+    done = shell("H reproduce study --json claims.json --csv claims.csv >/dev/full", place)
+    assert done.returncode == 74
+    assert (place / "claims.json").is_file()
+    assert (place / "claims.csv").is_file()
+
+
+def test_standard_input_that_is_closed_is_told(place):
+    done = shell("H study - -m tiny --length 48 -o closed <&-", place)
+    assert done.returncode == 2
+    told_once(done, "Standard input is closed")
+
+
+def test_a_text_whose_name_is_not_utf8_is_measured_and_its_name_escaped(place):
+    shutil.copy(place / "text.txt", place / f"{UNDECODED}.txt")
+    done = shell('H study "$1" -m tiny --length 48 -o escaped && H report escaped', place, f"{UNDECODED}.txt")
+    assert done.returncode == 0, done.stderr
+    assert '"name": "caf\\\\xe9.txt"' in (place / "escaped" / "study.json").read_text("utf-8")
+    assert "caf\\xe9.txt" in (place / "escaped" / "report.html").read_text("utf-8")
+    done = shell('H inspect "$1.txt" -m tiny --html "$1.html" --csv "$1.csv"', place, UNDECODED)
+    assert done.returncode == 0, done.stderr
+    assert (place / f"{UNDECODED}.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'H study text.txt -m tiny --length 48 -o "$1"',
+        'cp -r tiny "$1"; H study text.txt -m "$1" --length 48 -o new',
+        'cp -r study "$1"; H report "$1"',
+        'cp -r study "$1"; H verify "$1"',
+        'H inspect "$1 au lait" -m tiny',
+    ],
+)
+def test_what_cannot_have_such_a_name_is_refused_before_anything_is_done(place, line):
+    shutil.rmtree(place / UNDECODED, ignore_errors=True)
+    done = shell(line, place, UNDECODED)
+    assert done.returncode == 2
+    told_once(done, "not UTF-8")
+
+
+def test_names_do_not_steer_the_terminal(place):
+    shutil.copytree(place / "tiny", place / ESC)
+    shutil.copy(place / "text.txt", place / f"{ESC}.txt")
+    lines = [
+        'H study "$1.txt" -m "$1" --length 48 -o "$1.study"',
+        'H compare study "$1.study" --out "$1.html"',
+        'H report "$1.study" -o "$1.report"; H figures "$1.study" --only 7 -o "$1.figures"; H verify "$1.study"',
+        'H reproduce "$1.study"; H merge "$1.study" study -o "$1.merged"; H doctor "$1"',
+        'H inspect "$1.txt" -m "$1" --html "$1.page"; H study "$1.nowhere"; H "$1"; H study --no"$1"',
+    ]
+    for line in lines:
+        done = shell(line, place, ESC)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+    assert "m·[31mx" in shell('H compare study "$1.study" --out "$1.html" --overwrite', place, ESC).stdout
+
+
+def test_the_door_lets_colours_and_letters_pass_and_no_controls(capsys):
+    door = console(force_terminal=True, color_system="standard", width=60)
+    door.print(f"[red]{ESC}[/red] 👩‍👧 می‌خواهم \udce9")
+    say(f"{ESC}\u202e\x07\x9b")
+    coloured, plain = capsys.readouterr().out.splitlines()
+    assert coloured == "\x1b[31mm·[31mx\x1b[0m 👩‍👧 می‌خواهم \\xe9"
+    assert plain == "m·[31mx···"
+    assert (named("\udce9a"), visible("a\ud800\n\tb")) == ("\\xe9a", "a·\n\tb")
+
+
+def test_a_full_disk_is_told_in_one_sentence_that_names_the_file(place):
+    limited = "ulimit -f 8; "
+    for line, name in (
+        ("H inspect text.txt -m tiny --html big.html >/dev/null", "big.html"),
+        ("H compare study study --out big2.html >/dev/null", "big2.html"),
+        ("H figures study --only 7 -o drawn -q", "drawn"),
+    ):
+        done = shell(limited + line, place)
+        assert done.returncode == 2, line
+        told_once(done, name, "can't be written")
+
+
+def test_too_little_memory_is_told_in_one_sentence(place, monkeypatch, capsys):
+    from headscope import cli
+
+    def hungry(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("headscope.folder.verifying.verify", hungry)
+    monkeypatch.setattr(sys, "argv", ["headscope", "verify", str(place / "study")])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("headscope: there is not enough memory")
+
+
+@pytest.mark.parametrize("seconds", [0.25, 0.6, 1.2, 2.0])
+def test_ctrl_c_while_python_imports_leaves_no_traceback(place, seconds):
+    command = [sys.executable, "-m", "headscope", "study", "text.txt", "-m", "tiny", "--length", "48", "-o", "stopped"]
+    with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        time.sleep(seconds)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+    shutil.rmtree(place / "stopped", ignore_errors=True)
+    assert running.returncode in (0, 130)
+    assert "Traceback" not in told
