@@ -12,30 +12,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from headscope import cli
-
 
 def run(*arguments: str | Path, **settings) -> subprocess.CompletedProcess[str]:
     """As a process of its own."""
     command = [sys.executable, "-m", "headscope", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **settings)
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Inside this process, which is faster: (exit code, standard output, standard error)."""
-
-    def calling(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return calling
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from headscope.one_text.view import View
 from headscope.show.pages.templates import environment
-from headscope.show.pages.wording import about_head, about_lines, about_view, segments, short
+from headscope.show.pages.wording import about_head, about_lines, about_view, isolated, segments, short
 
 COARSE = 63
 """The largest byte of N up to the threshold, and of A."""
@@ -74,8 +74,8 @@ def _head(view: View, layer: int, head: int) -> dict[str, Any]:
     matrices = np.concatenate([similarity, attention_bytes(view.attention[layer, head]), more_of_high])
     return {
         "pairs": len(more_of_high),
-        "about": about_head(view, layer, head),
-        "aboutLines": about_lines(view, layer, head),
+        "about": isolated(about_head(view, layer, head)),
+        "aboutLines": isolated(about_lines(view, layer, head)),
         "lines": view.lines(layer, head).position.tolist(),
         "focal": focal.positions if focal else [],
         "matrices": base64.b64encode(zlib.compress(matrices.tobytes(), 6)).decode("ascii"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.one_text.view import View
 from headscope.show.pages.templates import environment
-from headscope.show.pages.wording import about_head, about_view, abridged, pairs_of_token, segments, short
+from headscope.show.pages.wording import about_head, about_view, abridged, isolated, pairs_of_token, segments, short
 
 HEADS = 3
 PAIRS = 8
@@ -25,4 +25,5 @@ def snippet(view: View) -> str:
         strength=(pairs / max(int(pairs.max()), 1)).tolist(),
         focal=focal.positions if focal else [],
         short=short,
+        isolated=isolated,
     )  # fmt: skip

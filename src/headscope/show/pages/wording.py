@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from headscope.wording import model_label, percent, visible
 
 LONGEST_LABEL = 24
 LONGEST_PIECE = 200
+_QUOTED = re.compile("“[^”]*”")
 
 
 class Segment(NamedTuple):
@@ -48,6 +50,11 @@ def short(label: str, most: int = LONGEST_LABEL) -> str:
     """
     clean = visible(label).replace("\n", "·").replace("\t", "·")
     return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def isolated(sentence: str) -> str:
+    """With every quoted token closed off, so that one written from right to left does not turn what follows it."""
+    return _QUOTED.sub("\u2068\\g<0>\u2069", sentence)
 
 
 def abridged(characters: str) -> str:
