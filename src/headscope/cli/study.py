@@ -182,6 +182,7 @@ def _summary(study: Study, figures: bool) -> None:
     from rich.markup import escape
 
     from headscope.console import console as opened
+    from headscope.corpus.sentences import few_sentences
     from headscope.insight.findings import findings
     from headscope.wording import counted
 
@@ -200,6 +201,8 @@ def _summary(study: Study, figures: bool) -> None:
         )
     if counts["unreadable_records_left_out"]:
         console.print(f"[dim]left out: {counted(counts['unreadable_records_left_out'], 'unusable record')}[/dim]")
+    if warning := few_sentences(counts):
+        console.print(f"[yellow]{warning}[/yellow]")
     part = manifest["part"]
     if part is not None:
         console.print(
