@@ -115,6 +115,8 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in told)
 
 
+_QUOTED = re.compile("“[^”]*”")
+
 LONGEST_LABEL = 24
 LONGEST_PIECE = 200
 
@@ -133,3 +135,8 @@ def abridged(characters: str) -> str:
     """A piece of the text where there is no room to scroll: the middle of a very long one is left out."""
     half = LONGEST_PIECE // 2
     return characters if len(characters) <= LONGEST_PIECE else f"{characters[:half]} … {characters[-half:]}"
+
+
+def isolated(sentence: str) -> str:
+    """With every quoted token closed off, so that one written from right to left does not turn what follows it."""
+    return _QUOTED.sub("\u2068\\g<0>\u2069", sentence)

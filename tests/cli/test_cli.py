@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import subprocess
@@ -12,30 +13,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from headscope import cli
-
 
 def run(*arguments: str | Path, **settings) -> subprocess.CompletedProcess[str]:
     """As a process of its own."""
     command = [sys.executable, "-m", "headscope", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **settings)
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Inside this process, which is faster: (exit code, standard output, standard error)."""
-
-    def calling(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return calling
 
 
 @pytest.fixture
@@ -161,8 +143,6 @@ def test_a_folder_with_something_else_is_left_alone(call, text_file, tiny_folder
 
 
 def test_bad_records_can_be_passed_over(call, tiny_folder, tmp_path, sample):
-    import json
-
     lines = [json.dumps({"text": sample[0]}), "nonsense", json.dumps({"title": "x"})]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), "utf-8")
     code, out, _ = call(
@@ -171,6 +151,22 @@ def test_bad_records_can_be_passed_over(call, tiny_folder, tmp_path, sample):
     )  # fmt: skip
     assert code == 0
     assert "left out: 2 unusable records" in out
+
+
+def test_sentences_are_split_as_asked_and_it_is_said_where_there_are_none(call, tiny_folder, tmp_path):
+    (tmp_path / "a.txt").write_text("cat dog。\n" * 200, "utf-8")
+    asked = ["study", tmp_path / "a.txt", "-m", tiny_folder, "--length", 24, "--no-figures"]
+    code, out, _ = call(*asked, "-o", tmp_path / "lines", "--sentences", "lines")
+    assert code == 0
+    assert "no sentence ends" not in out
+    code, out, _ = call(*asked, "-o", tmp_path / "english", "--sentences", "english")
+    assert code == 0
+    assert "no sentence ends before the last token" in out
+    options = json.loads((tmp_path / "lines" / "study.json").read_text("utf-8"))["options"]
+    assert options["sentences"] == "lines"
+    code, _, err = call(*asked, "-o", tmp_path / "no", "--sentences", "german")
+    assert code == 2
+    assert "--sentences is 'german'" in err
 
 
 def test_an_unknown_verb_is_a_usage_error():

@@ -146,8 +146,8 @@ def test_a_text_without_sentences_takes_bounded_time_and_memory(unit):
 
 
 def test_it_is_said_where_most_windows_lie_in_one_sentence():
-    assert few_sentences({"windows": 10, "windows_in_one_sentence": 5}) is None
-    assert few_sentences({"windows": 10}) is None
-    told = few_sentences({"windows": 1200, "windows_in_one_sentence": 1100})
+    assert few_sentences(5, 10) is None
+    assert few_sentences(None, 10) is None
+    told = few_sentences(1100, 1200)
     assert told is not None
     assert told.startswith("In 1,100 of 1,200 windows no sentence ends")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -56,6 +57,29 @@ def test_jsonl_parquet_gzip_and_folders_read_alike(tmp_path: Path):
 def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Line one.\nLine two.\n")))
     assert strings(read_texts(["-"], lines=True)) == ["Line one.", "Line two."]
+
+
+def test_standard_input_that_is_a_terminal_says_what_to_do(monkeypatch, capsys):
+    terminal = io.TextIOWrapper(io.BytesIO(b"Typed."))
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert strings(read_texts(["-"])) == ["Typed."]
+    assert "Ctrl-D" in capsys.readouterr().err
+
+
+def test_a_subfolder_that_may_not_be_read_is_refused_not_passed_over(tmp_path: Path, monkeypatch):
+    (tmp_path / "shut").mkdir()
+    (tmp_path / "a.txt").write_text("A text.", "utf-8")
+    listing = os.scandir
+
+    def scandir(place):
+        if Path(place).name == "shut":
+            raise PermissionError(13, "Permission denied", str(place))
+        return listing(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(HeadscopeError, match=r"shut can't be read: Permission denied"):
+        read_texts([tmp_path])
 
 
 def test_another_field_can_be_named(tmp_path: Path):

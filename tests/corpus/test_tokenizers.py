@@ -341,3 +341,17 @@ def test_of_a_book_only_what_is_asked_for_is_tokenized():
 def test_where_passages_find_nothing_to_agree_on_they_grow(name, run):
     text = SAMPLE[0] + run + SAMPLE[1]
     assert list(passages.tokens_of(tokenizer_of(name), text)) == at_once(tokenizer_of(name), text)
+
+
+@pytest.mark.parametrize("run", ["a", "?!", " ", "字"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_an_endless_word_is_cut_before_it_fills_the_memory(name, run):
+    text = "Before it. " + run * (200_000 // len(run)) + " After it."
+    spy = Spy(tokenizer_of(name))
+    with patch.object(passages, "LONGEST_PASSAGE", 2**14):
+        found = list(passages.tokens_of(spy, text))
+    assert max(spy.lengths) <= 2**15
+    whole = at_once(tokenizer_of(name), text)
+    assert [token.id for token in found[:3]] == [token[0] for token in whole[:3]]
+    assert found[-2:] == whole[-2:]
+    assert [token.start for token in found] == sorted(token.start for token in found)

@@ -299,6 +299,22 @@ class TestInTheBrowser:
             assert box["width"] == pytest.approx(box["height"], abs=1)
             assert box["width"] > 300
 
+    def test_a_text_from_right_to_left_is_read_from_the_right(self, browser, tiny, tmp_path):
+        text = "جلست القطة على السجادة. هل رأيت الكلب؟\nThe end of it."
+        file = tmp_path / "arabic.html"
+        file.write_text(headscope.inspect(tiny, text).html(2, 1), "utf-8")
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        page.goto(file.as_uri())
+        page.wait_for_selector("#heads button")
+        left = "token => document.querySelector(`#text [data-token='${token}']`).getBoundingClientRect().left"
+        tokens = page.locator("#text [data-token]").count()
+        assert page.evaluate(left, 1) > page.evaluate(left, 2)
+        assert page.evaluate(left, tokens - 3) < page.evaluate(left, tokens - 2)
+        for key in ("ArrowLeft", "ArrowLeft", "ArrowRight", "ArrowLeft"):
+            page.locator("#text").press(key)
+        assert page.locator("#text .chosen").get_attribute("data-token") == "1"
+        page.close()
+
     def test_the_table_shows_the_pairs(self, opened, hostile):
         page = opened(1200)
         more = page.locator("#more")

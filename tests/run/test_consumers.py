@@ -70,7 +70,7 @@ class ShardOfLengths:
 
 def measured(model: Model, folder: Path, *, shard: str = "1/1", scale: float = 1.0, **place: Any) -> ExactSum:
     capture = Capture(model.network)
-    source = TextWindows(sample_texts(), model.tokenizer, OPTIONS, shards.WINDOWS_PER_SHARD, 0)
+    source = TextWindows(sample_texts(), model.tokenizer, OPTIONS, shards.WINDOWS_PER_SHARD)
     run = Run(
         model,
         capture,
@@ -102,7 +102,7 @@ def alone(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
 
 
 def test_its_sum_is_that_of_the_windows_by_hand(tiny: Model, alone: np.ndarray) -> None:
-    source = TextWindows(sample_texts(), tiny.tokenizer, OPTIONS, 256, 0)
+    source = TextWindows(sample_texts(), tiny.tokenizer, OPTIONS, 256)
     expected = np.zeros_like(alone)
 
     def receive(layer: int, attention: torch.Tensor, output: torch.Tensor) -> None:

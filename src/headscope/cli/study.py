@@ -152,6 +152,7 @@ def _summary(study: Study, figures: bool) -> None:
 
     from headscope.console import console as opened
     from headscope.insight.findings import findings
+    from headscope.insight.notices import notices
     from headscope.wording import counted
 
     console = opened(soft_wrap=True)
@@ -169,6 +170,8 @@ def _summary(study: Study, figures: bool) -> None:
         )
     if counts.unreadable_records_left_out:
         console.print(f"[dim]left out: {counted(counts.unreadable_records_left_out, 'unusable record')}[/dim]")
+    for notice in notices(study):
+        console.print(f"[yellow]{escape(notice)}[/yellow]")
     part = manifest.part
     if part is not None:
         console.print(

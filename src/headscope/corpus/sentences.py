@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 
@@ -89,10 +89,9 @@ def sentence_starts(text: str, how: Sentences = "auto") -> list[int]:
     return [0, *(start for _, starts in _blocks(text, how) for start in starts)]
 
 
-def few_sentences(counts: Mapping[str, int]) -> str | None:
-    """What is to be said where most windows lie in one sentence, from the counts of a manifest, new or older."""
-    alone, windows = counts.get("windows_in_one_sentence", 0), counts["windows"]
-    if 2 * alone <= windows:
+def few_sentences(alone: int | None, windows: int) -> str | None:
+    """What is to be said where most windows, of which `alone` are known to lie in one sentence, do so."""
+    if alone is None or 2 * alone <= windows:
         return None
     return (
         f"In {alone:,} of {counted(windows, 'window')} no sentence ends before the last token, so what is said of the "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headscope.corpus.texts import Text, Texts
-from headscope.corpus.windows import Counts, Cutter, Window, cut_all
+from headscope.corpus.windows import Counts, Cutter, Window, cut_all, refuse_unknown
 from headscope.options import Options
 from headscope.wording import counted
 
@@ -16,14 +16,26 @@ class TextWindows:
     """The windows of texts, in order (see `run.source`).
 
     example: the number of the window to keep a hold of, in `example_window`. `sha256` is of all texts read so far.
+    Texts of which the tokenizer knows less than half are refused, after the first shard or at the end.
     """
 
     unit = "windows"
 
-    def __init__(self, texts: Texts, tokenizer: Any, options: Options, windows_per_shard: int, example: int) -> None:
+    def __init__(
+        self,
+        texts: Texts,
+        tokenizer: Any,
+        options: Options,
+        windows_per_shard: int,
+        *,
+        example: int = 0,
+        model_name: str = "the model",
+        embedding_rows: int | None = None,
+    ) -> None:
         self._texts = texts
         self._options = options
-        self._cutter = Cutter(tokenizer, options)
+        self._cutter = Cutter(tokenizer, options, embedding_rows)
+        self._model_name = model_name
         self._hash = hashlib.sha256()
         self._example = example
         self.windows_per_shard = windows_per_shard
@@ -51,7 +63,10 @@ class TextWindows:
         for window in cut_all(self._hashed(), self._cutter, self.counts, self._options.max_windows, wanted):
             if self.counts.windows - 1 == self._example:
                 self.example_window = window
+            if self.counts.windows == self.windows_per_shard:
+                refuse_unknown(self.counts, self._model_name)
             yield window
+        refuse_unknown(self.counts, self._model_name)
 
     @property
     def expected(self) -> int | None:

@@ -289,13 +289,10 @@ def _files(path: Path) -> list[Path]:
 
 def _files_at(path: Path) -> list[Path]:
     if path.is_dir():
-        os.listdir(path)  # refuses a folder that may not be read, which would seem to be empty
         found = sorted(
             inside
-            for inside in path.rglob("*")
-            if inside.is_file()
-            and not any(part.startswith(".") for part in inside.relative_to(path).parts)
-            and inside.name.lower().removesuffix(".gz").endswith(SUFFIXES)
+            for inside in _inside(path)
+            if inside.name.lower().removesuffix(".gz").endswith(SUFFIXES) and inside.is_file()
         )
         if not found:
             raise HeadscopeError(f"The folder {path} holds no texts (files ending in {', '.join(SUFFIXES)}).")
@@ -307,6 +304,18 @@ def _files_at(path: Path) -> list[Path]:
     if path.stat().st_size == 0:
         raise HeadscopeError(f"The file {path} is empty; there is nothing to measure.")
     return [path]
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Everything in a folder and its subfolders that is not hidden. One that may not be read is refused: it would seem
+    to be empty."""
+
+    def refuse(problem: OSError) -> None:
+        raise problem
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in names if not name.startswith("."))
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -129,29 +129,29 @@ MUCH_UNKNOWN, MOSTLY_UNKNOWN = 0.05, 0.5
 """Shares of unknown tokens from which on it is said, and from which on nothing is measured."""
 
 
-def unknown_share(counts: Counts) -> float:
+def unknown_share(tokens: int, unknown: int) -> float:
     """Of the tokens of texts, the share that the tokenizer does not know; 0 where there are none.
 
-    >>> unknown_share(Counts(tokens=200, unknown_tokens=30))
+    >>> unknown_share(200, 30)
     0.15
     """
-    return counts.unknown_tokens / counts.tokens if counts.tokens else 0.0
+    return unknown / tokens if tokens else 0.0
 
 
-def unknown_notice(counts: Counts) -> str | None:
+def unknown_notice(tokens: int, unknown: int) -> str | None:
     """What the summary and the report say where more than 5 % of the tokens are unknown."""
-    share = unknown_share(counts)
+    share = unknown_share(tokens, unknown)
     if share <= MUCH_UNKNOWN:
         return None
     return (
-        f"{percent(share)} of the tokens ({counts.unknown_tokens:,} of {counts.tokens:,}) are unknown to the "
-        "tokenizer: all of them are one and the same to the model, and count as repeats of each other."
+        f"{percent(share)} of the tokens ({unknown:,} of {tokens:,}) are unknown to the tokenizer: all of them are one "
+        "and the same to the model, and count as repeats of each other."
     )
 
 
 def refuse_unknown(counts: Counts, model_name: str) -> None:
     """Where more than half of the tokens are unknown, the texts are not what the model reads."""
-    share = unknown_share(counts)
+    share = unknown_share(counts.tokens, counts.unknown_tokens)
     if share > MOSTLY_UNKNOWN:
         raise HeadscopeError(
             f"{percent(share)} of the tokens ({counts.unknown_tokens:,} of {counts.tokens:,}) are unknown to the "

@@ -114,7 +114,7 @@ class Manifest:
     """What a study says of itself. layers: the numbers of the layers measured.
 
     tables: the columns of each table that was written, arrays: the arrays; None where an older version did not say.
-    files: name -> SHA-256; None where none were kept. shards: of a part, the fingerprint of each of its shards, by the
+    notices: what was odd about the model. files: name -> SHA-256; None where none were kept. shards: of a part, the fingerprint of each of its shards, by the
     shard's number in the whole. `manifest["model"]["name"]` works as in study.json itself.
     """
 
@@ -131,6 +131,7 @@ class Manifest:
     example: ExampleFacts | None = None
     run: RunFacts = field(default_factory=RunFacts)
     versions: dict[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
     merged: list[str] | None = None
     shards: dict[str, str] | None = None
     tables: dict[str, list[str]] | None = None

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from headscope.corpus.texts import Text, as_texts
-from headscope.corpus.windows import Counts, Cutter
+from headscope.corpus.windows import Counts, Cutter, refuse_unknown
 from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
@@ -60,9 +60,11 @@ def inspect(
         short="pad",
         stack=stack,
     )
-    window = next(Cutter(model.tokenizer, options).cut(given, Counts()), None)
+    counts = Counts()
+    window = next(Cutter(model.tokenizer, options, model.embedding_rows).cut(given, counts), None)
     if window is None:
         raise HeadscopeError("The text holds no token of this model; there is nothing to look at.")
+    refuse_unknown(counts, model.name)
     seen = look(model, capture, window, options)
     return View(**{item.name: getattr(seen, item.name) for item in fields(seen)})
 

@@ -133,7 +133,15 @@ class _Job:
             self._source, options = self._images(given, options)
         else:
             model.check_length(options.length)
-            self._source = TextWindows(given, model.tokenizer, options, shards.WINDOWS_PER_SHARD, example)
+            self._source = TextWindows(
+                given,
+                model.tokenizer,
+                options,
+                shards.WINDOWS_PER_SHARD,
+                example=example,
+                model_name=model.name,
+                embedding_rows=model.embedding_rows,
+            )
         self._options = options
         self._layers = self._capture.chosen_layers(options.layers)
 
@@ -218,6 +226,7 @@ class _Job:
             part=PartFacts(part.number, part.of, source.made) if part.of > 1 else None,
             shards={str(index): value for index, value in ran.fingerprints.items()} if part.of > 1 else None,
             example=example,
+            notices=list(model.notices),
             run=RunFacts(
                 device=ran.device,
                 engine=ran.engine,

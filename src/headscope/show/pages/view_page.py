@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from headscope.one_text.describing import about_head, about_lines, about_view, segments
 from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
-from headscope.wording import short
+from headscope.wording import isolated, short
 
 COARSE = 63
 """The largest byte of N up to the threshold, and of A."""
@@ -75,8 +75,8 @@ def _head(view: OneText, layer: int, head: int) -> dict[str, Any]:
     matrices = np.concatenate([similarity, attention_bytes(view.attention[layer, head]), more_of_high])
     return {
         "pairs": len(more_of_high),
-        "about": about_head(view, layer, head),
-        "aboutLines": about_lines(view, layer, head),
+        "about": isolated(about_head(view, layer, head)),
+        "aboutLines": isolated(about_lines(view, layer, head)),
         "lines": view.lines(layer, head).position.tolist(),
         "focal": focal.positions if focal else [],
         "matrices": base64.b64encode(zlib.compress(matrices.tobytes(), 6)).decode("ascii"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headscope.one_text.describing import about_head, about_view, pairs_of_token, segments
 from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
-from headscope.wording import abridged, short
+from headscope.wording import abridged, isolated, short
 
 HEADS = 3
 PAIRS = 8
@@ -26,4 +26,5 @@ def snippet(view: OneText) -> str:
         strength=(pairs / max(int(pairs.max()), 1)).tolist(),
         focal=focal.positions if focal else [],
         short=short,
+        isolated=isolated,
     )  # fmt: skip

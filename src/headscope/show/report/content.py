@@ -11,6 +11,7 @@ from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.claims import claims, heading, is_paper_model
 from headscope.insight.findings import Finding, findings
+from headscope.insight.notices import notices
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
@@ -114,6 +115,7 @@ def _common(study: StudyFolder) -> dict[str, Any]:
         "name": model_label(study.model_name),
         "facts": facts(study),
         "findings": findings(study),
+        "notices": notices(study),
         "layers": columns_of(study.layers, study.manifest.gives),
         "paper_model": is_paper_model(study),
     }

@@ -208,7 +208,8 @@
   text.addEventListener("pointerleave", () => { state.over = null; lookAt(); });
   text.addEventListener("click", (event) => { const token = tokenAt(event); if (token !== null) pin(token); });
   text.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const onwards = getComputedStyle(text).direction === "rtl" ? -1 : 1;
+    const step = { ArrowRight: onwards, ArrowLeft: -onwards }[event.key];
     if (event.key === "Escape") state.pinned = null;
     else if (step) {
       const place = state.pinned === null ? (step > 0 ? -1 : order.length) : order.indexOf(state.pinned);

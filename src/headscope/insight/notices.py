@@ -1,0 +1,18 @@
+"""What a reader must know before believing a number: of the model, the tokenizer, the texts."""
+
+from __future__ import annotations
+
+from headscope.corpus.sentences import few_sentences
+from headscope.corpus.windows import unknown_notice
+from headscope.folder.study_folder import StudyFolder
+
+
+def notices(study: StudyFolder) -> list[str]:
+    """One sentence each; mostly none."""
+    counts = study.manifest.counts
+    found = [*study.manifest.notices]
+    if counts.tokens is not None and counts.unknown_tokens is not None:
+        found.append(unknown_notice(counts.tokens, counts.unknown_tokens) or "")
+    if study.manifest.kind == "texts":
+        found.append(few_sentences(counts.windows_in_one_sentence, counts.windows) or "")
+    return [sentence for sentence in found if sentence]
