@@ -1,24 +1,32 @@
 # make study   install and measure the built-in model on the sample texts
-# make test    install, then ruff, mypy and pytest
+# make check   ruff, mypy and the tests that need no model (under a minute)
+# make test    install, then ruff, mypy and all tests, and how much of the code they reach
 # make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
 # make fuzz    4,000 hostile files (some minutes)
 # make bench   install the contenders too, then measure speed and memory (an hour to an hour and a half)
+# make lock    install the newest versions that pyproject.toml allows, and write them into constraints.txt
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: study test faults fuzz bench install clean
+.PHONY: study check test faults fuzz bench lock install clean
 
 study: $(STAMP)
 	$(BIN)/headscope study --overwrite
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m 'not model and not slow'
 
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --cov
 
 faults: $(STAMP)
 	HEADSCOPE_KILLS=25 HEADSCOPE_STRIDE=1 $(BIN)/pytest tests/run
@@ -29,6 +37,20 @@ fuzz: $(STAMP)
 bench: $(STAMP) $(VENV)/.bench
 	cd benchmarks && ../$(BIN)/python bench.py
 	$(BIN)/python benchmarks/plot.py
+
+# In an environment of its own, so that nothing is locked that is only there by chance. torch stays as it is: a newer one
+# may change the last bits of a result. What follows a + names the build, which differs from machine to machine.
+lock: LOCK := $(VENV)/lock
+lock:
+	rm -rf $(LOCK)
+	$(PYTHON) -m venv $(LOCK)
+	grep '^torch==' constraints.txt > $(LOCK)/torch.txt
+	$(LOCK)/bin/pip install --quiet --constraint $(LOCK)/torch.txt --editable '.[dev]'
+	$(LOCK)/bin/pip freeze --exclude-editable > $(LOCK)/frozen.txt
+	grep '^#' constraints.txt > $(LOCK)/constraints.txt
+	grep '==' $(LOCK)/frozen.txt | sed 's/+.*//' | LC_ALL=C sort -f >> $(LOCK)/constraints.txt
+	mv $(LOCK)/constraints.txt constraints.txt
+	rm -rf $(LOCK)
 
 install: $(STAMP)
 

@@ -15,6 +15,19 @@ from headscope.model.loading import Model
 SHARED = Path(__file__).parents[2] / "shared"
 GTE_SMALL = SHARED / "models" / "gte-small"
 
+OF_A_MODEL = {"minilm", "tiny", "tiny_folder", "gte_small"}
+"""Fixtures: what uses one of them, through whatever others or by its name, needs a model."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a model are marked; `make check` leaves them out. Those that build one themselves say so."""
+    for item in items:
+        used = {*getattr(item, "fixturenames", ())}
+        if hasattr(item, "callspec"):
+            used |= {value for value in item.callspec.params.values() if isinstance(value, str)}
+        if used & OF_A_MODEL:
+            item.add_marker("model")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c_is_heard() -> None:

@@ -228,6 +228,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.model
 @pytest.mark.usefixtures("one_thread")
 def test_a_study_of_a_causal_model_without_special_tokens(tmp_path):
     """With padding, though the tokenizer has no padding token: token 0 stands in and takes part in nothing."""
@@ -240,6 +241,7 @@ def test_a_study_of_a_causal_model_without_special_tokens(tmp_path):
     assert np.allclose(attention.sum((2, 3)), study.arrays["tokens"])
 
 
+@pytest.mark.model
 @pytest.mark.usefixtures("one_thread")
 def test_attention_shares_add_up_to_one_where_rows_do_not(tmp_path):
     study = headscope.study(
@@ -250,6 +252,7 @@ def test_attention_shares_add_up_to_one_where_rows_do_not(tmp_path):
     assert (study.arrays["attention_sum"].sum((2, 3)) < 0.99 * study.arrays["tokens"]).any()
 
 
+@pytest.mark.model
 @pytest.mark.usefixtures("one_thread")
 def test_the_stacks_of_an_encoder_decoder_are_studies_of_their_own(tmp_path):
     model = model_of("T5", "t5")
@@ -275,6 +278,7 @@ def test_the_stacks_of_an_encoder_decoder_are_studies_of_their_own(tmp_path):
     assert not np.allclose(studies["decoder"].heads["attention_self"], studies["cross"].heads["attention_self"])
 
 
+@pytest.mark.model
 def test_a_stack_is_refused_where_there_is_only_one(tmp_path):
     with pytest.raises(HeadscopeError, match="--stack cross is for encoder-decoders"):
         headscope.study(model_of("BERT", "bert"), SAMPLE[:1], out=tmp_path / "no", stack="cross", length=24)
@@ -304,6 +308,7 @@ STRETCHES = st.builds(lambda word, times: word * times, WORDS, st.integers(1, 60
 LONG = st.lists(STRETCHES | st.sampled_from(SAMPLE), min_size=1, max_size=12).map("".join)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 @given(text=LONG)
 @settings(max_examples=30, deadline=None)

@@ -290,6 +290,7 @@ def test_json_and_csv_carry_the_same_claims(folder, tmp_path):
     assert whole["fig9"] is None
 
 
+@pytest.mark.model
 def test_a_model_is_measured_first_where_one_is_named(tmp_path):
     out = tmp_path / "measured"
     arguments = ["reproduce", "--model", "minilm", "--max-windows", "2", "--out", str(out), "--json", "-"]

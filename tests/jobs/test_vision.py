@@ -93,12 +93,14 @@ def test_what_needs_words_is_absent(study):
     assert study.arrays["attention_sum"].shape == (3, 4, 10, 10)
 
 
+@pytest.mark.model
 def test_dinov2_is_measured_too(pictures):
     study = headscope.study_images(model_of("DINOv2"), list(pictures), max_images=3, layers=(0, 2), progress=False)
     assert (study.images, study.grid) == (3, Grid(3, 3, before=1))
     assert study.layers["layer"].tolist() == [0, 2]
 
 
+@pytest.mark.model
 def test_images_are_added_up_shard_by_shard(pictures, monkeypatch):
     model = model_of("ViT")
     whole = headscope.study_images(model, list(pictures), batch_size=1, progress=False)
@@ -138,6 +140,7 @@ def test_texts_and_images_are_not_mixed_up(tmp_path, pictures, tiny):
         headscope.study(model_of("ViT"), ["Some text."], out=tmp_path / "no", length=10, progress=False)
 
 
+@pytest.mark.model
 def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pictures, capsys):
     model = model_of("ViT")
     model.network.save_pretrained(tmp_path / "vit")
@@ -155,6 +158,7 @@ def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pic
         headscope.read(out)
 
 
+@pytest.mark.model
 def test_the_doctor_looks_at_vision_models_too():
     [diagnosis] = headscope.doctor(model_of("DINOv2"))
     assert diagnosis.right

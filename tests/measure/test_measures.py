@@ -151,6 +151,7 @@ def test_every_measure_equals_its_reference(observe, special, examples):
     assert_equal_to_reference(states_of(examples, options, observe), examples, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
 @settings(max_examples=5, deadline=None)
 @given(

@@ -155,6 +155,7 @@ def test_shape_comes_from_what_was_captured(minilm, tiny):
     assert (Capture(tiny.network).layers, Capture(tiny.network).heads, Capture(tiny.network).head_width) == (3, 4, 8)
 
 
+@pytest.mark.model
 def test_a_family_that_cannot_be_captured_is_refused_by_name():
     from transformers import XLNetConfig, XLNetModel
 

@@ -8,6 +8,8 @@ from headscope.cli.app import app
 from headscope.model.families.small import FAMILIES, REFUSED, small_network
 from headscope.model.proof import diagnose, doctor_all, family_inputs
 
+pytestmark = pytest.mark.model
+
 BY_NAME = {family.name: family for family in FAMILIES}
 
 

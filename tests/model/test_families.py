@@ -15,6 +15,8 @@ from headscope.model.capture import Capture
 from headscope.model.families import HOOKED
 from headscope.model.families.small import FAMILIES, VOCABULARY, Family, small_network
 
+pytestmark = pytest.mark.model
+
 PROJECTIONS = {
     "BERT": r"attention\.output\.dense",
     "RoBERTa": r"attention\.output\.dense",

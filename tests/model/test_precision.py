@@ -12,6 +12,8 @@ from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
 from headscope.model.proof import diagnose, family_inputs
 
+pytestmark = pytest.mark.model
+
 BY_NAME = {family.name: family for family in FAMILIES}
 HALVES = ["float16", "bfloat16"]
 

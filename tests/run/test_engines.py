@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -306,17 +306,19 @@ def test_a_batch_too_large_for_memory_is_halved_said_and_recorded(
 
 def test_a_window_that_never_fits_into_memory_is_one_sentence(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     Crowded(monkeypatch, 0, MemoryError())
-    runner = ShardRunner(tiny, Options(length=32))
     ticks: list[int] = []
-    with pytest.raises(HeadscopeError, match="Not even one window of 32 tokens fits into memory"):
+    with (
+        closing(ShardRunner(tiny, Options(length=32))) as runner,
+        pytest.raises(HeadscopeError, match="Not even one window of 32 tokens fits into memory"),
+    ):
         runner.run(shards(1)[0], ticks.append)
     assert sum(ticks) == 0
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     Crowded(monkeypatch, 0, RuntimeError("a bug"))
-    with pytest.raises(RuntimeError, match="a bug"):
-        ShardRunner(tiny, Options(length=32)).run(shards(1)[0], lambda count: None)
+    with closing(ShardRunner(tiny, Options(length=32))) as runner, pytest.raises(RuntimeError, match="a bug"):
+        runner.run(shards(1)[0], lambda count: None)
 
 
 # Ray.

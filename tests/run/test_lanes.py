@@ -137,9 +137,8 @@ def test_the_same_threads_take_one_run_after_another_and_end_when_closed() -> No
 
 def test_one_lane_is_enough_for_a_gpu() -> None:
     captures = []
-    Lanes(Idle(), torch.device("meta"), 8).run(  # type: ignore[arg-type]
-        range(20), lambda capture, number, item: captures.append(capture), Turns(), lambda item: None
-    )
+    with closing(Lanes(Idle(), torch.device("meta"), 8)) as lanes:  # type: ignore[arg-type]
+        lanes.run(range(20), lambda capture, number, item: captures.append(capture), Turns(), lambda item: None)
     assert len(set(captures)) == 1
 
 
