@@ -66,4 +66,4 @@ $(VENV)/.bench: $(STAMP)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis headscope-study
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage headscope-study

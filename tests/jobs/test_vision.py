@@ -187,6 +187,7 @@ def test_texts_and_images_are_not_mixed_up(tmp_path, pictures, tiny):
         headscope.study(model_of("ViT"), ["Some text."], out=tmp_path / "no", length=10, progress=False)
 
 
+@pytest.mark.model
 def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pictures, capsys):
     model = model_of("ViT")
     model.network.save_pretrained(tmp_path / "vit")
@@ -205,6 +206,7 @@ def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pic
     assert (out / "report.html").is_file()
 
 
+@pytest.mark.model
 def test_the_doctor_looks_at_vision_models_too():
     [diagnosis] = headscope.doctor(model_of("DINOv2"))
     assert diagnosis.right

@@ -114,8 +114,9 @@ class Manifest:
     """What a study says of itself. layers: the numbers of the layers measured.
 
     tables: the columns of each table that was written, arrays: the arrays; None where an older version did not say.
-    notices: what was odd about the model. files: name -> SHA-256; None where none were kept. shards: of a part, the fingerprint of each of its shards, by the
-    shard's number in the whole. `manifest["model"]["name"]` works as in study.json itself.
+    notices: what was odd about the model. files: name -> SHA-256; None where none were kept. shards: of a part, the
+    fingerprint of each of its shards, by the shard's number in the whole. `manifest["model"]["name"]` works as in
+    study.json itself.
     """
 
     headscope: str
