@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from headscope.folder.study_folder import Study, read
     from headscope.folder.verifying import Check, verify
     from headscope.insight.comparing import Comparison, compare
+    from headscope.model.diagnosis import Diagnosis, doctor
     from headscope.model.loading import Model, load
-    from headscope.model.proof import Diagnosis, doctor
     from headscope.one_text.looking import inspect
     from headscope.one_text.view import View
     from headscope.options import Options
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Check": "headscope.folder.verifying",
     "Comparison": "headscope.insight.comparing",
-    "Diagnosis": "headscope.model.proof",
+    "Diagnosis": "headscope.model.diagnosis",
     "HeadscopeError": "headscope.errors",
     "ImageStudy": "headscope.vision",
     "Model": "headscope.model.loading",
@@ -42,7 +42,7 @@ _HOME = {
     "Study": "headscope.folder.study_folder",
     "View": "headscope.one_text.view",
     "compare": "headscope.insight.comparing",
-    "doctor": "headscope.model.proof",
+    "doctor": "headscope.model.diagnosis",
     "inspect": "headscope.one_text.looking",
     "load": "headscope.model.loading",
     "merge": "headscope.folder.merging",

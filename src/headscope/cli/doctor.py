@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from headscope.model.proof import Diagnosis
+    from headscope.model.diagnosis import Diagnosis
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope doctor minilm\n
@@ -47,8 +47,8 @@ def command(
     if every:
         return _all(console)
 
+    from headscope.model.diagnosis import doctor
     from headscope.model.loading import load
-    from headscope.model.proof import doctor
 
     diagnoses = doctor(load(str(name), device=device, dtype=dtype, seed=seed), stack=stack)
     for diagnosis in diagnoses:
@@ -85,7 +85,7 @@ def _one(console: Console, diagnosis: Diagnosis) -> None:
 
 
 def _all(console: Console) -> int:
-    from headscope.model.proof import doctor_all
+    from headscope.model.diagnosis import doctor_all
 
     table = _table("Every family, from small models with random weights", "family", "route", "layers")
     refused: list[Diagnosis] = []

@@ -83,13 +83,7 @@ def cut_shards(windows: Iterable[Window]) -> Iterator[Shard]:
 
 def chosen_layers(capture: Capture, options: Options) -> tuple[int, ...]:
     """The layers to measure: those asked for, or all there are."""
-    layers = options.layers if options.layers is not None else tuple(range(capture.layers))
-    if layers[-1] >= capture.layers:
-        raise HeadscopeError(
-            f"--layers asks for layer {layers[-1]}, but the model has {capture.layers}, "
-            f"numbered 0 to {capture.layers - 1}."
-        )
-    return layers
+    return capture.chosen_layers(options.layers)
 
 
 class ShardRunner:
