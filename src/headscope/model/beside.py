@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from headscope.errors import HeadscopeError
-from headscope.model.capture import Capture
+from headscope.model.capture import Capture, input_name
 from headscope.model.recording import Enough, NotCaptured, Watch, attention_implementation, by_windows, entering
 
 RETURNED = "attentions that the model returns"
 WATCHED = "attention seen at torch's own functions"
+OUTPUTS = "outputs alone, because the model returns no attentions"
 _END, _STOP = object(), object()
 
 
@@ -29,8 +30,8 @@ class NoMaps(Exception):
 
 
 class Beside:
-    """way: how A is had of the model's own eager attention; None for the attention that it was loaded with, of which
-    only Z is had."""
+    """way: how A is had of the model's own eager attention, if at all; None for the attention that the model was loaded
+    with, of which only Z is had."""
 
     def __init__(self, capture: Capture, arguments: dict[str, Any], way: str | None) -> None:
         self._capture = capture
@@ -48,14 +49,16 @@ class Beside:
         self._last_map: Tensor | None = None
         self._replacement: Tensor | None = None
 
-    def layer(self, layer: int) -> tuple[Tensor, Tensor]:
-        """A (B, H, S, S), and what enters the output projection."""
+    def attention(self, layer: int) -> Tensor | None:
+        """A (B, H, S, S), if it is had."""
+        if self._way == OUTPUTS:
+            return None
         attention = self._wait("attention", layer)
         if attention is None:
             if not self._maps:
                 raise NoMaps
             raise NotCaptured(f"The {self._capture.name} is not captured rightly: layer {layer} returns no attention.")
-        return attention, self.entering(layer)
+        return attention
 
     def entering(self, layer: int) -> Tensor:
         """What enters the output projection."""
@@ -67,9 +70,9 @@ class Beside:
             )
         return joined
 
-    def replace(self, output: Tensor) -> None:
-        """The run goes on with this Z, (B, H, S, d), in place of its own."""
-        self._replacement = output.transpose(1, 2).flatten(2)
+    def replace(self, joined: Tensor) -> None:
+        """The run goes on with this in place of what it last showed to enter a projection."""
+        self._replacement = joined
 
     def close(self) -> None:
         if self._thread.is_alive():
@@ -110,7 +113,7 @@ class Beside:
         torch.set_num_threads(self._threads)
         try:
             with torch.inference_mode(), ExitStack() as stack:
-                names = set(self._capture.projections.values())
+                names = {place.projection for place in self._capture.places.values()}
                 stack.enter_context(entering(self._network, names, self._entered))
                 arguments = self._arguments
                 if self._way is not None:
@@ -146,7 +149,7 @@ class Beside:
 
     def _multiplied(self, attention: Tensor, output: Tensor) -> Tensor:
         self._maps += 1
-        self._last_map = by_windows(attention, len(self._arguments[self._network.main_input_name]))
+        self._last_map = by_windows(attention, len(self._arguments[input_name(self._network)]))
         return output
 
     @contextmanager
@@ -161,7 +164,7 @@ class Beside:
         def hook(layers: list[int]) -> Callable[..., Any]:
             def returned(module: nn.Module, given: Any, result: Any) -> Any:
                 layer = layers.pop(0) if layers else None
-                if layer is None or layer in shown or not isinstance(result, tuple):
+                if layer is None or layer in shown or not isinstance(result, tuple | list):
                     return None
                 place = next((place for place in reversed(range(len(result))) if self._is_map(result[place])), None)
                 if place is None:
@@ -170,7 +173,7 @@ class Beside:
                 self._maps += 1
                 self._show("attention", layer, result[place])
                 # The model would keep the maps of all layers to the end.
-                return (*result[:place], None, *result[place + 1 :])
+                return type(result)((*result[:place], None, *result[place + 1 :]))
 
             return returned
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError
-from headscope.model.probing import Call, Probe, Silencing
+from headscope.model.probing import Call, Nudging, Probe
 from headscope.model.recording import (
     Enough,
     NotCaptured,
@@ -51,8 +51,9 @@ class Capture:
     encoder, so that in `cross` row i is token i in the decoder and column j token j in the encoder. For models of two
     towers, one of TOWERS; none means `text`.
 
-    layers: the depth of the model. measurable: the numbers of the layers with attention. other_layers: the number of
-    each other layer -> what it is. projections: the number of a layer -> the name of its output projection.
+    heads, head_width: of every layer; where some layers have narrower heads, zeros fill up their Z, which changes no
+    product of two vectors. layers: the depth of the model. measurable: the numbers of the layers with attention. other_layers: the number of
+    each other layer -> what it is. places: the number of a layer -> where its Z enters the output projection.
     """
 
     def __init__(self, network: Any, stack: str | None = None) -> None:
@@ -64,7 +65,8 @@ class Capture:
         self._two_stacks = has_two_stacks(network)
         self.stack = self._chosen_stack(network, stack)
         self._network = tower(network, self.stack)
-        self._reads_text = self._network.main_input_name == "input_ids"
+        self._takes = input_name(self._network)
+        self._reads_text = self._takes == "input_ids"
         if self.stack in ("decoder", "cross") and not self._reads_text:
             raise HeadscopeError(
                 f"The {self._name} does not read text, so only its encoder can be measured; use --stack encoder."
@@ -74,15 +76,16 @@ class Capture:
         numbers, self.layers, self.other_layers = self._numbered(mine, probe.calls)
         self._check_shapes(mine, numbers)
         self.measurable = tuple(numbers)
-        self.heads, self.head_width = mine[0].heads, mine[0].width
+        self.heads, self.head_width = mine[0].heads, max(call.width for call in mine)
         self._plan: Plan = {
-            call.key: Place(layer, call.projection, call.direct) for layer, call in zip(numbers, mine, strict=True)
+            call.key: Place(layer, call.projection, call.direct, call.tokens_first)
+            for layer, call in zip(numbers, mine, strict=True)
         }
         self._watch = any(call.seen == "watch" for call in mine)
-        self.projections = {place.layer: place.projection for place in self._plan.values()}
+        self.places = {place.layer: place for place in self._plan.values()}
         self.paths = {self._plan[call.key].layer: call.path for call in mine}
         """The number of a layer -> the modules that its attention is computed in, innermost first."""
-        names = set(self.projections.values())
+        names = {place.projection for place in self.places.values()}
         self.entries = tuple(
             self._plan[call.key].layer if call is not None and call.key in self._plan else None
             for name, call in probe.entries
@@ -146,7 +149,7 @@ class Capture:
 
     def arguments(self, inputs: Tensor, mask: Tensor | None) -> dict[str, Any]:
         """What the network is called with."""
-        arguments: dict[str, Any] = {self._network.main_input_name: inputs}
+        arguments: dict[str, Any] = {self._takes: inputs}
         if mask is not None:
             arguments["attention_mask"] = mask
         if self._two_stacks:
@@ -158,7 +161,7 @@ class Capture:
         return arguments
 
     def _pass(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None, whole: bool) -> None:
-        recorder = Recorder(receive, self._plan, len(inputs), last, whole)
+        recorder = Recorder(receive, self._plan, len(inputs), self.head_width, last, whole)
         changed = {place.projection for place in self._plan.values() if not place.direct}
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
@@ -185,7 +188,7 @@ class Capture:
 
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
-        inputs = _probe_inputs(self._network, _PROBE_WINDOWS)
+        inputs = self._probe_inputs(_PROBE_WINDOWS)
         probe = Probe(self._network, len(inputs))
         try:
             probe.run(self._probe_arguments(inputs))
@@ -195,6 +198,30 @@ class Capture:
             reason = f"running it failed with {type(problem).__name__}: {' '.join(str(problem).split())}"
             raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.") from problem
         return probe
+
+    def _probe_inputs(self, windows: int) -> Tensor:
+        """All tokens of all windows differ, so that none can be taken for another."""
+        weights = next(self._network.parameters())
+        config = self._network.config
+        if self._reads_text:
+            tokens = getattr(config.get_text_config(), "vocab_size", None) or _FIRST_TOKEN + _TEXT_PROBE
+            ids = _FIRST_TOKEN + torch.arange(windows * _TEXT_PROBE, device=weights.device)
+            return (ids % tokens).view(windows, _TEXT_PROBE)
+        shape: tuple[int, ...]
+        if self._takes == "pixel_values":
+            shape = _channels(config), *image_size(config)
+        elif (
+            self._takes == "input_features"
+            and hasattr(config, "num_mel_bins")
+            and hasattr(config, "max_source_positions")
+        ):
+            shape = config.num_mel_bins, 2 * config.max_source_positions
+        else:
+            raise NotCaptured(
+                f"The {self._name} takes {self._takes}, which headscope can't give; it measures models that take texts "
+                "or images."
+            )
+        return torch.randn(windows, *shape, generator=torch.Generator().manual_seed(0)).to(weights)
 
     def _probe_arguments(self, inputs: Tensor) -> dict[str, Any]:
         arguments = self.arguments(inputs, torch.ones_like(inputs) if self._reads_text else None)
@@ -214,18 +241,22 @@ class Capture:
 
     def _why_none(self, probe: Probe) -> str:
         if not probe.calls and not probe.softmaxes:
-            return "it computes no attention, which a softmax over tokens would show"
-        if not probe.calls:
-            shape = " x ".join(map(str, probe.softmaxes[-1]))
-            return f"its attention is not a map multiplied with values (its softmax is {shape} for {self._given()})"
-        return self._why_not(probe.calls[-1])
-
-    def _why_not(self, call: Call) -> str:
-        if not call.heads:
+            return "no attention is seen, neither at transformers' attention interface nor as a softmax over tokens"
+        if any(not call.heads for call in probe.calls):
             return "its attention maps and outputs do not have the axes windows, heads, tokens"
-        if call.windows != _PROBE_WINDOWS:
-            return f"it attends within parts of a text or image, of {call.keys} tokens, and not over all of it"
-        return f"its attention maps are {call.queries} x {call.keys} for {self._given()}, not tokens by tokens"
+        shapes: list[tuple[int, ...]] = [(call.queries, call.keys) for call in probe.calls] or [
+            shape[-2:] for shape in probe.softmaxes
+        ]
+        return self._why_not(*dict.fromkeys(shapes))
+
+    def _why_not(self, *shapes: tuple[int, ...]) -> str:
+        sizes = ", ".join(f"{queries} x {keys}" for queries, keys in shapes)
+        given = "an image"
+        if self._reads_text:
+            given = f"{_TEXT_PROBE} tokens"
+            if self._two_stacks:
+                given += f" in the encoder and {_DECODER_PROBE} in the decoder"
+        return f"its attention maps are {sizes} for {given}, and none is of all its tokens by all its tokens"
 
     def _is_mine(self, call: Call) -> bool:
         if call.windows != _PROBE_WINDOWS:
@@ -238,17 +269,17 @@ class Capture:
             return (call.queries, call.keys) == (long, long)
         return call.queries == call.keys != short
 
-    def _given(self) -> str:
-        if self._two_stacks and self._reads_text:
-            return f"{_TEXT_PROBE} tokens in the encoder and {_DECODER_PROBE} in the decoder"
-        return f"{_TEXT_PROBE} tokens" if self._reads_text else "an image"
-
     def _numbered(self, mine: Sequence[Call], calls: Sequence[Call]) -> tuple[list[int], int, dict[int, str]]:
         """The number of the layer of each call; how many layers there are; those without a call, and what they are.
 
         A layer is an element of the list of layers that the calls lie in. Where they do not lie in one list, in
         order, as when one layer is called again and again, every call is a layer.
         """
+        if not all(call.alone for call in mine):
+            raise NotCaptured(
+                f"The heads of the {self._name} can't be captured: the outputs of several attentions enter an output "
+                "projection together."
+            )
         expected = self._expected_layers()
         for level in range(min(len(call.inside) for call in mine)):
             names = {call.inside[level][0] for call in mine}
@@ -259,7 +290,7 @@ class Capture:
                 if len(layers) == (expected or len(layers)):
                     unlike = {
                         call.inside[level][1]: call
-                        for call in calls
+                        for call in sorted(calls, key=lambda call: call.seen == "interface")
                         if call.inside[level : level + 1] and call.inside[level][0] == name
                     }
                     return numbers, len(layers), self._others(layers, mine, numbers, unlike)
@@ -282,7 +313,7 @@ class Capture:
             if number in numbers:
                 continue
             if number in unlike:
-                reason = self._why_not(unlike[number])
+                reason = self._why_not((unlike[number].queries, unlike[number].keys))
                 raise NotCaptured(f"The heads of the {self._name} can't be captured: in layer {number} {reason}.")
             if any(type(module) in attending for module in layer.modules()):
                 raise NotCaptured(
@@ -294,27 +325,30 @@ class Capture:
 
     def _check_shapes(self, mine: Sequence[Call], numbers: Sequence[int]) -> None:
         for layer, call in zip(numbers, mine, strict=True):
-            if not call.projection or not call.alone or not call.width:
-                raise NotCaptured(
-                    f"The heads of the {self._name} can't be captured: what of them enters an output projection in "
-                    f"layer {layer} can't be told."
-                )
-        found = {(call.heads, call.width) for call in mine}
+            if call.projection and call.width:
+                continue
+            if not call.projection:
+                reason = f"no matrix is seen that the head outputs of layer {layer} enter"
+            else:
+                reason = f"what enters the output projection of layer {layer} can't be cut into heads"
+            raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.")
+        found = sorted({call.heads for call in mine})
         if len(found) > 1:
             raise NotCaptured(
-                f"The {self._name} has layers with different numbers of heads, which headscope can't tabulate."
+                f"The {self._name} has layers with different numbers of heads ({', '.join(map(str, found))}), which "
+                "headscope can't tabulate."
             )
 
     def _check_heads(self) -> None:
         """Where something stands between A times V and the projection, each head must still have its place."""
         if all(place.direct for place in self._plan.values()):
             return
-        inputs = _probe_inputs(self._network, self.heads)
-        silencing = Silencing(self._network, self._plan, self.heads)
-        silencing.run(self._probe_arguments(inputs))
-        if silencing.wrong:
+        nudging = Nudging(self._network, self._plan, self.heads)
+        inputs = self._probe_inputs(1)
+        nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
+        if nudging.wrong:
             raise NotCaptured(
-                f"The heads of the {self._name} can't be captured: in layer {min(silencing.wrong)} they are mixed "
+                f"The heads of the {self._name} can't be captured: in layer {min(nudging.wrong)} they are mixed "
                 "before they enter the output projection."
             )
 
@@ -331,23 +365,8 @@ class Capture:
 _TEXT_PROBE, _DECODER_PROBE = 8, 5
 """Tokens of the probe; two numbers, so that encoder, decoder and cross attention can be told apart."""
 _PROBE_WINDOWS = 2
-
-
-def _probe_inputs(network: Any, windows: int) -> Tensor:
-    weights = next(network.parameters())
-    config, name = network.config, network.main_input_name
-    if name == "input_ids":
-        return torch.zeros(windows, _TEXT_PROBE, dtype=torch.long, device=weights.device)
-    if name == "pixel_values":
-        height, width = image_size(config)
-        return torch.zeros(windows, config.num_channels, height, width, dtype=weights.dtype, device=weights.device)
-    if name == "input_features" and hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
-        frames = 2 * config.max_source_positions
-        return torch.zeros(windows, config.num_mel_bins, frames, dtype=weights.dtype, device=weights.device)
-    raise NotCaptured(
-        f"The model {type(network).__name__} (family {config.model_type}) takes {name}, which headscope can't give; "
-        "it measures models that take texts or images."
-    )
+_FIRST_TOKEN = 5
+"""Of the probe; the first ids of a vocabulary are often special."""
 
 
 def has_two_stacks(network: Any) -> bool:
@@ -365,14 +384,25 @@ def tower(network: Any, stack: str | None) -> Any:
     return getattr(network, f"{stack}_model") if stack in TOWERS and has_two_towers(network) else network
 
 
+def input_name(network: Any) -> str:
+    """What a network takes; some take over the name of another kind of model."""
+    name: str = network.main_input_name
+    parameters = inspect.signature(network.forward).parameters
+    return "pixel_values" if name not in parameters and "pixel_values" in parameters else name
+
+
 def image_size(config: Any) -> tuple[int, int]:
     """Height and width of the images that a vision model takes."""
     size = getattr(config, "image_size", None)
-    if size is None or not hasattr(config, "num_channels"):
+    if not isinstance(size, int | list | tuple):
         raise NotCaptured(
-            f"The family {config.model_type} takes no images of one size, so that headscope can't capture it."
+            f"The configuration of family {config.model_type} names no one size of its images, which headscope needs."
         )
-    return (size, size) if isinstance(size, int) else tuple(size)
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def _channels(config: Any) -> int:
+    return getattr(config, "num_channels", 3)
 
 
 def _no_tokens(inputs: Tensor) -> Tensor:

@@ -12,7 +12,16 @@ from torch import Tensor
 from headscope.corpus.texts import sample_texts
 from headscope.corpus.windows import Counts, Cutter, cut_all
 from headscope.corpus.windows import stack as stacked
-from headscope.model.capture import STACKS, TOWERS, Capture, has_two_stacks, has_two_towers, image_size, tower
+from headscope.model.capture import (
+    STACKS,
+    TOWERS,
+    Capture,
+    has_two_stacks,
+    has_two_towers,
+    image_size,
+    input_name,
+    tower,
+)
 from headscope.model.families.small import FAMILIES, REFUSED, VOCABULARY, Family, small_network
 from headscope.model.loading import Model, as_model
 from headscope.model.proof import LayerCheck, compare
@@ -29,7 +38,7 @@ WINDOWS, LENGTH = 3, 64
 class Diagnosis:
     """What `headscope doctor` found of one stack of layers.
 
-    way: how A was had independently. others: the layers without attention, and what they are. reason: why there is
+    way: what was compared. others: the layers without attention, and what they are. reason: why there is
     nothing to compare.
     """
 
@@ -118,7 +127,7 @@ def family_inputs(family: Family, network: Any) -> tuple[Tensor, Tensor | None]:
 
 def _sample_inputs(model: Model, network: Any) -> tuple[Tensor, Tensor | None]:
     """Windows of the sample texts and their mask; for a vision model, noise. network: the tower that takes them."""
-    if network.main_input_name == "pixel_values":
+    if input_name(network) == "pixel_values":
         noise = torch.randn(WINDOWS, network.config.num_channels, *image_size(network.config))
         return noise.to(model.device, next(network.parameters()).dtype), None
     length = min(LENGTH, model.longest or LENGTH)

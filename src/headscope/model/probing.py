@@ -7,7 +7,7 @@ autograd, not by shapes: a gate's matrix takes hidden states of the same width, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from headscope.model.attention_parts import OwnAttention
 from headscope.model.recording import (
     Own,
+    Place,
     Plan,
     Watch,
     attention_implementation,
     by_windows,
     entering,
     listening,
-    split_heads,
 )
 
 
@@ -34,8 +34,8 @@ class Call:
     seen: "interface" or "watch", and number: its number among those. heads, width: of Z; 0 where A and Z are not of
     (B, H, queries, keys) and (B, H, queries, width). inside: the lists of modules that it was made in, outermost first,
     each with its place there. path: the modules that it was made in, innermost first, up to such a list.
-    projection: what its output enters first, "" where that is unknown. direct: what enters is what the call returned.
-    alone: nothing else enters with it.
+    projection: what its output enters first, "" where that is unknown. direct: what enters is what the call returned,
+    bit for bit; tokens_first: as (S, B, H * d). alone: no other call enters with it.
     """
 
     seen: str
@@ -50,6 +50,7 @@ class Call:
     module: type[nn.Module] | None = None
     projection: str = ""
     direct: bool = False
+    tokens_first: bool = False
     alone: bool = True
 
     @property
@@ -97,6 +98,8 @@ class Probe:
         return call
 
     def _follow(self, output: Tensor, call: Call) -> Tensor:
+        # A model may run parts of itself without gradients, where nothing could be followed.
+        torch.set_grad_enabled(True)
         leaf = output.detach().requires_grad_()
         self._open.append((call, leaf))
         return leaf.clone()
@@ -111,7 +114,7 @@ class Probe:
         for call, leaf in mine:
             call.projection = name
             call.alone = len(mine) == 1
-            call.direct, call.width = _joined(call, leaf, given)
+            _note_what_enters(call, leaf, given)
         self.entries.append((name, mine[0][0] if mine else None))
         return given.detach()
 
@@ -153,66 +156,90 @@ def _depends(given: Tensor, leaf: Tensor) -> bool:
     return part is not None
 
 
-def _joined(call: Call, output: Tensor, given: Tensor) -> tuple[bool, int]:
-    """Whether what enters the projection is what the call returned, bit for bit; and the width of a head in it, 0
-    where it can't be cut into heads."""
+def _note_what_enters(call: Call, output: Tensor, given: Tensor) -> None:
+    """The width of a head in what enters a projection, 0 where that can't be cut into heads; and whether it is what
+    the call returned, (B, S, H, d) or, where torch saw it, (B, H, S, d)."""
     rows = call.windows * call.queries
     if not call.heads or given.shape[-1] % call.heads or given.numel() != rows * given.shape[-1]:
-        return False, 0
+        call.width = 0
+        return
+    call.width = given.shape[-1] // call.heads
     apart = output if call.seen == "interface" else by_windows(output, call.windows).transpose(1, 2)
-    return torch.equal(apart.reshape(rows, -1), given.reshape(rows, -1)), given.shape[-1] // call.heads
+    joined = given.reshape(rows, -1)
+    call.direct = torch.equal(apart.reshape(rows, -1), joined)
+    if not call.direct:
+        call.direct = call.tokens_first = torch.equal(apart.transpose(0, 1).reshape(rows, -1), joined)
 
 
-class Silencing:
-    """A listener that silences head b in window b, in every call of the plan whose Z is not what the call returned.
+NUDGE = 0.1
+"""By how much of the spread of its output a head is changed."""
 
-    wrong: the layers where that head of Z is not silent, or another is.
+
+class Nudging:
+    """A listener that changes head b a little in window b, in every call of the plan whose Z is not what the call
+    returned. All windows hold the same; the last is left alone. A norm passes a little of a change on to other heads.
+
+    wrong: the layers where a change is not found in the place of its head.
     """
 
-    def __init__(self, network: nn.Module, plan: Plan, windows: int) -> None:
+    def __init__(self, network: nn.Module, plan: Plan, heads: int) -> None:
         self._network = network
         self._plan = plan
-        self._windows = windows
+        self._heads = heads
         self._calls = {"interface": 0, "watch": 0}
-        self._waiting: tuple[int, Tensor] | None = None
+        self._waiting: tuple[Place, Tensor] | None = None
+        self._noise = torch.Generator().manual_seed(0)
         self.wrong: set[int] = set()
+
+    @property
+    def windows(self) -> int:
+        return self._heads + 1
 
     def interface_call(self, own: Own, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         output, attention = call.compute()
-        return self._silenced("interface", attention, output.transpose(1, 2)).transpose(1, 2)
+        return self._nudged("interface", attention, output.transpose(1, 2)).transpose(1, 2)
 
     def product(self, attention: Tensor, output: Tensor) -> Tensor:
-        apart = by_windows(output, self._windows)
-        return self._silenced("watch", by_windows(attention, self._windows), apart).reshape(output.shape)
+        apart = by_windows(output, self.windows)
+        return self._nudged("watch", by_windows(attention, self.windows), apart).reshape(output.shape)
 
-    def _silenced(self, seen: str, attention: Tensor, output: Tensor) -> Tensor:
+    def _nudged(self, seen: str, attention: Tensor, output: Tensor) -> Tensor:
+        """output: (B, H, S, d)."""
         place = self._plan.get((seen, self._calls[seen]))
         self._calls[seen] += 1
         if place is None or place.direct:
             return output
-        self._waiting = place.layer, attention
-        everyone = torch.arange(self._windows, device=output.device)
+        self._waiting = place, attention
+        every = torch.arange(self._heads, device=output.device)
         output = output.clone()
-        output[everyone, everyone] = 0
+        mine = output[every, every]
+        noise = torch.randn(mine.shape, generator=self._noise).to(mine)
+        output[every, every] = mine + NUDGE * (float(mine.float().std()) or 1.0) * noise
         return output
 
-    def _entered(self, name: str, given: Tensor) -> None:
+    def _entered(self, name: str, given: Tensor) -> Tensor | None:
         if self._waiting is None:
-            return
-        layer, attention = self._waiting
+            return None
+        place, attention = self._waiting
         self._waiting = None
-        silent = (split_heads(given, attention) == 0).flatten(2).all(-1)
-        if not torch.equal(silent, torch.eye(self._windows, dtype=torch.bool, device=silent.device)):
-            self.wrong.add(layer)
+        output = place.split(given, attention).float()
+        change = (output[:-1] - output[-1:]).square().sum((2, 3))
+        # A matrix that mixes the heads would spread the change over all of them evenly.
+        most = (1 + 1 / self._heads) / 2
+        if not bool(((change.diagonal() > 0) & (change.diagonal() >= most * change.sum(1))).all()):
+            self.wrong.add(place.layer)
+        # From here on all windows are the same again, so that each layer is seen by itself.
+        return place.join(output[-1:].expand_as(output)).to(given).reshape(given.shape)
 
     def run(self, arguments: Mapping[str, Any]) -> None:
         names = {place.projection for place in self._plan.values()}
         watch = any(seen == "watch" for seen, _ in self._plan)
-        with ExitStack() as stack:
-            stack.enter_context(torch.inference_mode())
-            stack.enter_context(attention_implementation(self._network, "eager"))
-            stack.enter_context(entering(self._network, names, self._entered))
-            stack.enter_context(listening(self, watch))
+        with (
+            torch.inference_mode(),
+            attention_implementation(self._network, "eager"),
+            entering(self._network, names, self._entered),
+            listening(self, watch),
+        ):
             self._network(**arguments)
 
 

@@ -11,16 +11,16 @@ Both go on beside the capture, layer by layer: of long windows no more than one 
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from headscope.model.beside import RETURNED, WATCHED, Beside, NoMaps
+from headscope.model.beside import OUTPUTS, RETURNED, WATCHED, Beside, NoMaps
 from headscope.model.capture import Capture
-from headscope.model.recording import NotCaptured, split_heads
+from headscope.model.recording import NotCaptured
 
 WINDOWS = 2
 """Windows of a proof: the first, and the one with the most padding."""
@@ -34,6 +34,7 @@ BETWEEN_IMPLEMENTATIONS = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float
 class LayerCheck:
     """One layer: greatest differences from the independent runs; of Z as a share of its largest element.
 
+    attention_difference: None where the model returns no attentions.
     output_difference: from eager attention; default_difference: from the attention that the model was loaded with.
     rows_off: the share of the rows of A that do not add up to 1, as in models with attention sinks.
     on_padding: the greatest attention that a token pays to padding.
@@ -42,7 +43,7 @@ class LayerCheck:
     layer: int
     heads: int
     head_width: int
-    attention_difference: float
+    attention_difference: float | None
     output_difference: float
     default_difference: float
     rows_off: float
@@ -53,7 +54,7 @@ class LayerCheck:
     @property
     def wrong(self) -> str:
         """What differs, in words; empty where nothing does."""
-        if self.attention_difference != 0:
+        if self.attention_difference:
             return f"the captured A differs from the model's own by {self.attention_difference:.1g}"
         if self.on_padding != 0:
             return f"tokens pay attention to padding, {self.on_padding:.1g}"
@@ -75,11 +76,11 @@ class LayerCheck:
 class Proof:
     """That a capture is what the model computes, on some windows of its own study.
 
-    attention, output, default: greatest differences over all layers (see LayerCheck). way: how A was had independently.
+    attention, output, default: greatest differences over all layers (see LayerCheck). way: what was compared.
     implementation: the attention that the model was loaded with.
     """
 
-    attention: float
+    attention: float | None
     output: float
     default: float
     layers: int
@@ -90,8 +91,10 @@ class Proof:
 
     @property
     def sentence(self) -> str:
-        z = max(self.output, self.default)
-        return f"captured exactly: A to {_short(self.attention)}, Z to {_short(z)}, {self.layers} layers"
+        z = f"Z to {_short(max(self.output, self.default))}, {self.layers} layers"
+        if self.attention is None:
+            return f"captured exactly: {z}; the model returns no A to compare"
+        return f"captured exactly: A to {_short(self.attention)}, {z}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -111,8 +114,9 @@ def prove(capture: Capture, inputs: Tensor, mask: Tensor | None) -> Proof:
                 f"The {capture.name} is not captured rightly: in layer {check.layer} {check.wrong}. "
                 "headscope can't measure this model."
             )
+    attention = [check.attention_difference for check in checks if check.attention_difference is not None]
     return Proof(
-        attention=max(check.attention_difference for check in checks),
+        attention=max(attention, default=None),
         output=max(check.output_difference for check in checks),
         default=max(check.default_difference for check in checks),
         layers=len(checks),
@@ -133,15 +137,13 @@ def two_windows(inputs: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | N
 
 
 def compare(capture: Capture, inputs: Tensor, mask: Tensor | None) -> tuple[str, list[LayerCheck]]:
-    """How A was had independently, and every layer held against the independent runs."""
-    for way in (RETURNED, WATCHED) if capture.route == "interface" else (RETURNED,):
-        try:
+    """What was compared, and every layer held against the independent runs."""
+    for way in (RETURNED, WATCHED) if capture.route == "interface" else (RETURNED, OUTPUTS):
+        with suppress(NoMaps):
             return way, _compared(capture, inputs, mask, way)
-        except NoMaps:
-            continue
     raise NotCaptured(
-        f"The {capture.name} returns no attentions, so that what is captured of it can't be proved; headscope measures "
-        "only what it can prove."
+        f"The {capture.name} shows no attentions when it runs by itself, so that what is captured of it can't be "
+        "proved; headscope measures only what it can prove."
     )
 
 
@@ -169,13 +171,15 @@ class _Layers:
         if layer != self._layer:
             self._finish_layer()
             self._layer = layer
-            self._own, joined = self._eager.layer(layer)
+            self._own = self._eager.attention(layer)
             self._check_shape(layer, attention)
-            self._entering = split_heads(joined, self._own)
+            whole = attention.new_empty(len(attention), self._capture.heads, attention.shape[2], 0)
+            self._entering = self._capture.places[layer].split(self._eager.entering(layer), whole)
             self._outputs: list[Tensor] = []
             self._differences = [0.0, 0.0, 0.0]
             self._rows: list[Tensor] = []
-        off = self._largest(attention - self._own[:, heads])
+        output = output[..., : self._entering.shape[-1]]
+        off = 0.0 if self._own is None else self._largest(attention - self._own[:, heads])
         output_off = self._largest(output - self._entering[:, heads])
         paid = 0.0 if self._mask is None else self._largest(attention * (self._mask == 0)[:, None, None, :])
         self._differences = [max(pair) for pair in zip(self._differences, (off, output_off, paid), strict=True)]
@@ -190,7 +194,8 @@ class _Layers:
         if self._layer is None:
             return
         output = torch.cat(self._outputs, 1)
-        default = split_heads(self._default.entering(self._layer), output)
+        place = self._capture.places[self._layer]
+        default = place.split(self._default.entering(self._layer), output)
         largest = self._largest(self._entering) or 1.0
         attention_off, output_off, paid = self._differences
         kind = output.dtype
@@ -199,7 +204,7 @@ class _Layers:
             self._layer,
             output.shape[1],
             output.shape[3],
-            attention_off,
+            None if self._own is None else attention_off,
             output_off / largest,
             self._largest(output - default) / largest,
             float(((rows - 1).abs() > 100 * TOLERANCE[kind]).float().mean()),
@@ -208,7 +213,7 @@ class _Layers:
             BETWEEN_IMPLEMENTATIONS[kind],
         )
         if check.right:
-            self._default.replace(output)
+            self._default.replace(place.join(output))
         self._checks.append(check)
 
     def _check_shape(self, layer: int, attention: Tensor) -> None:

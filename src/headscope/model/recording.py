@@ -176,11 +176,24 @@ class Place:
     """Where a call belongs: the number of its layer, and the name of the output projection that its Z enters.
 
     direct: what enters is A times V as the call returned it. Otherwise something stands between, a gate or a norm.
+    tokens_first: it enters as (S, B, H * d).
     """
 
     layer: int
     projection: str
     direct: bool
+    tokens_first: bool = False
+
+    def split(self, joined: Tensor, like: Tensor) -> Tensor:
+        """What enters the projection, (B, S, H * d) or (B * S, H * d), -> (B, H, S, d); B, H, S are those of `like`."""
+        windows, heads, queries = like.shape[:3]
+        if self.tokens_first:
+            return joined.reshape(queries, windows, heads, -1).permute(1, 2, 0, 3)
+        return joined.reshape(windows, queries, heads, -1).transpose(1, 2)
+
+    def join(self, output: Tensor) -> Tensor:
+        """(B, H, S, d) -> what enters the projection."""
+        return output.permute(2, 0, 1, 3).flatten(2) if self.tokens_first else output.transpose(1, 2).flatten(2)
 
 
 Plan = Mapping[tuple[str, int], Place]
@@ -190,17 +203,20 @@ Plan = Mapping[tuple[str, int], Place]
 class Recorder:
     """Hands on A and Z of the calls that have a place, and ends the pass after layer `last`.
 
-    windows: B. whole: whether all heads of a layer are wanted at once.
+    windows: B. width: d of the widest layer; zeros fill up the others. whole: whether all heads of a layer are wanted at once.
     """
 
-    def __init__(self, receive: ReceiveHeads, plan: Plan, windows: int, last: int | None, whole: bool) -> None:
-        self._receive = receive
+    def __init__(
+        self, receive: ReceiveHeads, plan: Plan, windows: int, width: int, last: int | None, whole: bool
+    ) -> None:
+        self._show = receive
+        self._width = width
         self._plan = plan
         self._windows = windows
         self._last = last
         self._whole = whole
         self._calls = {"interface": 0, "watch": 0}
-        self._waiting: tuple[int, Tensor] | None = None
+        self._waiting: tuple[Place, Tensor] | None = None
         self._last_map = 0
         self._room = Room()
 
@@ -208,7 +224,7 @@ class Recorder:
         place = self._next("interface")
         if place is not None and not place.direct:
             output, attention = call.compute()
-            self._waiting = place.layer, attention
+            self._waiting = place, attention
             return output
         outputs = []
         windows = windows_at_once(call, others)
@@ -229,24 +245,27 @@ class Recorder:
                 self._receive(place.layer, *_all_heads(attention, by_windows(output, self._windows)))
                 self._end(place)
             else:
-                self._waiting = place.layer, attention
+                self._waiting = place, attention
         return output
 
     def entered(self, joined: Tensor) -> None:
         """What enters the output projection of a call whose Z is not A times V."""
         if self._waiting is None:
             return
-        layer, attention = self._waiting
+        place, attention = self._waiting
         self._waiting = None
-        self._receive(layer, *_all_heads(attention, split_heads(joined, attention)))
-        if layer == self._last:
-            raise Enough
+        self._receive(place.layer, *_all_heads(attention, place.split(joined, attention)))
+        self._end(place)
 
     def without_map(self, returned: Any) -> Any:
         """What a module returns, without A: the model, which can do without it, would keep it through another layer."""
         if not isinstance(returned, tuple):
             return returned
         return tuple(None if isinstance(one, Tensor) and one.data_ptr() == self._last_map else one for one in returned)
+
+    def _receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+        missing = self._width - output.shape[-1]
+        self._show(layer, heads, attention, nn.functional.pad(output, (0, missing)) if missing else output)
 
     def _next(self, seen: str) -> Place | None:
         number = self._calls[seen]
@@ -265,12 +284,6 @@ def _all_heads(attention: Tensor, output: Tensor) -> Part:
 def by_windows(tensor: Tensor, windows: int) -> Tensor:
     """(B * H, S, ...) -> (B, H, S, ...), where a family joins windows and heads."""
     return tensor.view(windows, -1, *tensor.shape[1:]) if tensor.ndim == 3 else tensor
-
-
-def split_heads(joined: Tensor, attention: Tensor) -> Tensor:
-    """What enters an output projection, (B, S, H * d) or (B * S, H * d), -> (B, H, S, d); B, H, S are those of A."""
-    windows, heads, queries = attention.shape[:3]
-    return joined.reshape(windows, queries, heads, -1).transpose(1, 2)
 
 
 @contextmanager
