@@ -52,8 +52,9 @@ class Capture:
     towers, one of TOWERS; none means `text`.
 
     heads, head_width: of every layer; where some layers have narrower heads, zeros fill up their Z, which changes no
-    product of two vectors. layers: the depth of the model. measurable: the numbers of the layers with attention. other_layers: the number of
-    each other layer -> what it is. places: the number of a layer -> where its Z enters the output projection.
+    product of two vectors. layers: the depth of the model. measurable: the numbers of the layers with attention.
+    other_layers: the number of each other layer -> what it is. places: the number of a layer -> where its Z enters the
+    output projection.
     """
 
     def __init__(self, network: Any, stack: str | None = None) -> None:
@@ -244,30 +245,42 @@ class Capture:
             return "no attention is seen, neither at transformers' attention interface nor as a softmax over tokens"
         if any(not call.heads for call in probe.calls):
             return "its attention maps and outputs do not have the axes windows, heads, tokens"
-        shapes: list[tuple[int, ...]] = [(call.queries, call.keys) for call in probe.calls] or [
-            shape[-2:] for shape in probe.softmaxes
-        ]
-        return self._why_not(*dict.fromkeys(shapes))
+        if probe.calls:
+            return self._why_not(
+                [call for call in probe.calls if (call.queries, call.keys) not in self._sizes()] or probe.calls
+            )
+        softmax = " x ".join(map(str, probe.softmaxes[-1]))
+        return f"its softmax, {softmax} for {self._given()}, is not a map that is multiplied with values"
 
-    def _why_not(self, *shapes: tuple[int, ...]) -> str:
-        sizes = ", ".join(f"{queries} x {keys}" for queries, keys in shapes)
-        given = "an image"
-        if self._reads_text:
-            given = f"{_TEXT_PROBE} tokens"
-            if self._two_stacks:
-                given += f" in the encoder and {_DECODER_PROBE} in the decoder"
-        return f"its attention maps are {sizes} for {given}, and none is of all its tokens by all its tokens"
+    def _why_not(self, calls: Sequence[Call]) -> str:
+        parts = [call.keys for call in calls if call.windows != _PROBE_WINDOWS]
+        if parts:
+            return f"it attends within parts of {self._given()}, of {parts[0]} tokens, and not over all of it"
+        sizes = ", ".join(dict.fromkeys(f"{call.queries} x {call.keys}" for call in calls))
+        return f"its attention maps are {sizes} for {self._given()}, not tokens by tokens"
+
+    def _given(self) -> str:
+        if not self._reads_text:
+            return "an image" if self._takes == "pixel_values" else "a sound"
+        more = f" in the encoder and {_DECODER_PROBE} in the decoder" if self._two_stacks else ""
+        return f"{_TEXT_PROBE} tokens{more}"
+
+    def _sizes(self) -> dict[tuple[int, int], str]:
+        """Of a model that reads texts in two stacks: queries and keys in a probe -> the stack."""
+        long, short = _TEXT_PROBE, _DECODER_PROBE
+        if not self._two_stacks or not self._reads_text:
+            return {}
+        return {(long, long): "encoder", (short, short): "decoder", (short, long): "cross"}
 
     def _is_mine(self, call: Call) -> bool:
         if call.windows != _PROBE_WINDOWS:
             return False
-        long, short = _TEXT_PROBE, _DECODER_PROBE
-        if self._two_stacks and self._reads_text:
-            sizes = {"encoder": (long, long), "decoder": (short, short), "cross": (short, long)}
-            return (call.queries, call.keys) == sizes[str(self.stack)]
+        size = call.queries, call.keys
+        if self._sizes():
+            return self._sizes().get(size) == self.stack
         if self._reads_text:
-            return (call.queries, call.keys) == (long, long)
-        return call.queries == call.keys != short
+            return size == (_TEXT_PROBE, _TEXT_PROBE)
+        return call.queries == call.keys != _DECODER_PROBE
 
     def _numbered(self, mine: Sequence[Call], calls: Sequence[Call]) -> tuple[list[int], int, dict[int, str]]:
         """The number of the layer of each call; how many layers there are; those without a call, and what they are.
@@ -304,23 +317,24 @@ class Capture:
     def _others(
         self, layers: Any, mine: Sequence[Call], numbers: Sequence[int], unlike: Mapping[int, Call]
     ) -> dict[int, str]:
-        """What the layers are that have no call. unlike: a layer -> a call in it that may not be one of the stack."""
+        """What the layers without a call are: the class of what only they have. unlike: a layer -> a call in it that
+        may not be one of the stack."""
         attending = {call.module for call in mine if call.module is not None}
-        config = self._network.config.get_text_config()
-        kinds = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or ()
+        usual = {type(module) for number in numbers for module in layers[number].modules()}
         others = {}
         for number, layer in enumerate(layers):
             if number in numbers:
                 continue
             if number in unlike:
-                reason = self._why_not((unlike[number].queries, unlike[number].keys))
+                reason = self._why_not([unlike[number]])
                 raise NotCaptured(f"The heads of the {self._name} can't be captured: in layer {number} {reason}.")
             if any(type(module) in attending for module in layer.modules()):
                 raise NotCaptured(
                     f"The {self._name} has {len(layers)} layers but {len(mine)} reported their heads, layer {number} "
                     "did not; headscope can't capture it rightly."
                 )
-            others[number] = str(kinds[number]) if len(kinds) == len(layers) else type(layer).__name__
+            own = (type(module) for module in layer.modules() if module is not layer and type(module) not in usual)
+            others[number] = next(own, type(layer)).__name__
         return others
 
     def _check_shapes(self, mine: Sequence[Call], numbers: Sequence[int]) -> None:

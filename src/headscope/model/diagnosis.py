@@ -93,10 +93,10 @@ def doctor(model: Model | str, *, stack: str | None = None) -> list[Diagnosis]:
 def doctor_all() -> Iterator[tuple[Family, Diagnosis]]:
     """Every family that headscope vouches for, and some that it refuses, from small networks with random weights."""
     for family in (*FAMILIES, *REFUSED):
-        network = small_network(family)
-        inputs, mask = family_inputs(family, network)
-        for one in family.stacks:
-            yield family, diagnose(family.name, network, one, inputs, mask)
+        if family.known:
+            network = small_network(family)
+            for one in family.stacks:
+                yield family, diagnose(family.name, network, one, *family_inputs(family, network, one))
 
 
 def diagnose(name: str, network: Any, stack: str | None, inputs: Tensor, mask: Tensor | None) -> Diagnosis:
@@ -111,12 +111,12 @@ def diagnose(name: str, network: Any, stack: str | None, inputs: Tensor, mask: T
     return Diagnosis(name, family, capture.stack, capture.route, tuple(layers), way, others)
 
 
-def family_inputs(family: Family, network: Any) -> tuple[Tensor, Tensor | None]:
+def family_inputs(family: Family, network: Any, stack: str | None = None) -> tuple[Tensor, Tensor | None]:
     """Random inputs for a small network, and their mask; the last text is padded."""
     generator = torch.Generator().manual_seed(1)
-    if family.kind == "vision":
-        size = network.config.image_size
-        return torch.randn(2, 3, size, size, generator=generator), None
+    part = tower(network, stack)
+    if input_name(part) == "pixel_values":
+        return torch.randn(2, 3, *image_size(part.config), generator=generator), None
     if family.kind == "sound":
         return torch.randn(2, 8, 24, generator=generator), None
     ids = torch.randint(5, VOCABULARY, (2, 16), generator=generator)

@@ -203,7 +203,8 @@ Plan = Mapping[tuple[str, int], Place]
 class Recorder:
     """Hands on A and Z of the calls that have a place, and ends the pass after layer `last`.
 
-    windows: B. width: d of the widest layer; zeros fill up the others. whole: whether all heads of a layer are wanted at once.
+    windows: B. width: d of the widest layer; zeros fill up the others. whole: whether all heads of a layer are wanted
+    at once.
     """
 
     def __init__(
