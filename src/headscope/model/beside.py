@@ -94,6 +94,8 @@ class Beside:
             problem, Exception
         ):
             raise problem
+        if self._way == RETURNED:  # not every model can be asked for attentions
+            raise NoMaps from problem
         reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
         raise NotCaptured(
             f"What is captured of the {self._capture.name} can't be proved: run by itself, it fails with {reason}."

@@ -18,12 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headscope.errors import HeadscopeError
+from headscope.files import give_back
 from headscope.model.beside import OUTPUTS, RETURNED, WATCHED, Beside, NoMaps
 from headscope.model.capture import Capture
 from headscope.model.recording import NotCaptured
 
-WINDOWS = 2
-"""Windows of a proof: the first, and the one with the most padding."""
+LARGE = 2**20
+"""Elements of the A of one layer and window, above which the windows of a proof are run one after the other."""
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-5}
 """Greatest difference that passes, of A, and of Z as a share of the largest element of the layer. Mostly there is none:
 but at a few lengths a product rounds otherwise for one window or head than for a whole batch."""
@@ -108,8 +110,12 @@ def prove(capture: Capture, inputs: Tensor, mask: Tensor | None) -> Proof:
 
     inputs, mask: as `Capture.run` takes them.
     """
-    inputs, mask = two_windows(inputs, mask)
-    way, checks = compare(capture, inputs, mask)
+    way, checks = "", []
+    batches = _batches(capture, inputs, mask)
+    for batch in batches:
+        way, found = compare(capture, *batch)
+        checks += found
+        give_back()
     for check in checks:
         if check.wrong:
             raise NotCaptured(
@@ -121,21 +127,25 @@ def prove(capture: Capture, inputs: Tensor, mask: Tensor | None) -> Proof:
         attention=max(attention, default=None),
         output=max(check.output_difference for check in checks),
         default=max(check.default_difference for check in checks),
-        layers=len(checks),
-        windows=len(inputs),
+        layers=len(checks) // len(batches),
+        windows=sum(len(some) for some, _ in batches),
         tokens=checks[0].tokens,
         way=way,
         implementation=str(capture.network.config._attn_implementation),
     )
 
 
-def two_windows(inputs: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The first window and the one with the most padding: few enough to be quick, and padding is put to the test."""
+def _batches(capture: Capture, inputs: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
+    """The first window and the one with the most padding: few enough to be quick, and padding is put to the test.
+
+    They are run together, as a study runs them, or, where the A of a layer is large, one after the other.
+    """
     if mask is None:
-        return inputs[:WINDOWS], None
+        return [(inputs[:2], None)]
     shortest = int(mask[1:].sum(1).argmin()) + 1 if len(mask) > 1 else 0
     chosen = sorted({0, shortest})
-    return inputs[chosen], mask[chosen]
+    large = capture.heads * mask.shape[1] ** 2 > LARGE
+    return [(inputs[some], mask[some]) for some in ([[one] for one in chosen] if large else [chosen])]
 
 
 def compare(capture: Capture, inputs: Tensor, mask: Tensor | None) -> tuple[str, list[LayerCheck]]:
@@ -153,7 +163,13 @@ def _compared(capture: Capture, inputs: Tensor, mask: Tensor | None, way: str) -
     arguments = capture.arguments(inputs, mask)
     with closing(Beside(capture, arguments, way)) as eager, closing(Beside(capture, arguments, None)) as default:
         layers = _Layers(capture, eager, default, mask)
-        capture.run_by_heads(inputs, mask, layers.receive)
+        try:
+            capture.run_by_heads(inputs, mask, layers.receive)
+        except (HeadscopeError, NoMaps, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as problem:
+            reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            raise NotCaptured(f"The {capture.name} can't be measured: running it failed with {reason}.") from problem
         return layers.finished()
 
 
@@ -218,6 +234,7 @@ class _Layers:
         if check.right:
             self._default.replace(place.join(output))
         self._checks.append(check)
+        self._own = None
 
     def _check_shape(self, layer: int, attention: Tensor) -> None:
         tokens = (self._mask.shape[1],) * 2 if self._mask is not None else attention.shape[2:3] * 2
