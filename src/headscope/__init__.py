@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from headscope.jobs.merging import merge
     from headscope.jobs.studying import study, study_images
     from headscope.measure.catalogue import columns
+    from headscope.model.diagnosis import Diagnosis, doctor
     from headscope.model.loading import Model, load
-    from headscope.model.proof import Diagnosis, doctor
     from headscope.options import Options
     from headscope.show.comparison import Comparison, compare
     from headscope.show.objects import Study, View, read
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Check": "headscope.folder.verifying",
     "Comparison": "headscope.show.comparison",
-    "Diagnosis": "headscope.model.proof",
+    "Diagnosis": "headscope.model.diagnosis",
     "HeadscopeError": "headscope.errors",
     "Model": "headscope.model.loading",
     "Options": "headscope.options",
@@ -41,7 +41,7 @@ _HOME = {
     "View": "headscope.show.objects",
     "columns": "headscope.measure.catalogue",
     "compare": "headscope.show.comparison",
-    "doctor": "headscope.model.proof",
+    "doctor": "headscope.model.diagnosis",
     "inspect": "headscope.jobs.inspecting",
     "load": "headscope.model.loading",
     "merge": "headscope.jobs.merging",

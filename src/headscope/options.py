@@ -14,7 +14,7 @@ Short = Literal["drop", "pad"]
 Special = Literal["keep", "drop"]
 Sentences = Literal["auto", "english", "unicode", "lines"]
 Dtype = Literal["float32", "float16", "bfloat16"]
-Stack = Literal["encoder", "decoder", "cross"]
+Stack = Literal["encoder", "decoder", "cross", "text", "vision"]
 TOKENS_AT_ONCE = 512
 """In a batch whose size is not asked for: the fastest on a CPU, with windows of 128 tokens and of 512."""
 

@@ -1,12 +1,17 @@
 """The doctor finds a right capture right, a wrong one wrong, and names what it can't capture."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from headscope import doctor
+from headscope import HeadscopeError, doctor
 from headscope.cli.app import app
+from headscope.model import diagnosis as diagnosis_module
+from headscope.model.capture import Capture
+from headscope.model.diagnosis import diagnose, doctor_all, family_inputs
 from headscope.model.families.small import FAMILIES, REFUSED, small_network
-from headscope.model.proof import diagnose, doctor_all, family_inputs
+from headscope.model.proof import prove
 
 pytestmark = pytest.mark.model
 
@@ -47,19 +52,38 @@ def test_rows_that_do_not_add_up_to_one_are_counted():
     assert all(layer.rows_off > 0.3 for layer in diagnosis.layers)
 
 
+def with_a_gate(name: str, layer: int = 1):
+    """A small network with a gate on the head outputs of one layer, between A times V and the output projection."""
+    network = small_network(BY_NAME[name])
+    attention = network.encoder.layer[layer].attention
+    projection = attention.output.dense if name == "BERT" else attention.attn.o
+    projection.register_forward_pre_hook(lambda _, given: (given[0] * given[0].sigmoid(),))
+    return network
+
+
 @pytest.mark.parametrize("name", ["BERT", "MPNet"])
-def test_heads_that_are_changed_before_the_projection_are_found(name):
-    """As a gate on the head outputs would: what enters the projection, or leaves the values, is not the same."""
-    family = BY_NAME[name]
-    network = small_network(family)
-    layer = network.encoder.layer[1].attention
-    if name == "BERT":
-        layer.output.dense.register_forward_pre_hook(lambda _, given: (given[0] * 1.01,))
-    else:
-        layer.attn.o.register_forward_pre_hook(lambda _, given: (given[0] * 1.01,))
-    diagnosis = diagnose("gated", network, None, *family_inputs(family, network))
+def test_z_is_taken_after_a_gate(name):
+    network = with_a_gate(name)
+    diagnosis = diagnose("gated", network, None, *family_inputs(BY_NAME[name], network))
+    assert diagnosis.verdict == "right"
+
+
+def taken_before_the_gate(capture: Capture) -> Capture:
+    """As if what enters the projection were what attention returned."""
+    capture._plan = {key: replace(place, direct=True) for key, place in capture._plan.items()}
+    return capture
+
+
+@pytest.mark.parametrize("name", ["BERT", "MPNet"])
+def test_heads_that_are_changed_before_the_projection_are_found(name, monkeypatch):
+    network = with_a_gate(name)
+    inputs, mask = family_inputs(BY_NAME[name], network)
+    monkeypatch.setattr(diagnosis_module, "Capture", lambda *given: taken_before_the_gate(Capture(*given)))
+    diagnosis = diagnose("gated", network, None, inputs, mask)
     assert [check.right for check in diagnosis.layers] == [True, False, True]
     assert diagnosis.verdict == "WRONG"
+    with pytest.raises(HeadscopeError, match="layer 1 the captured Z differs from what enters the output projection"):
+        prove(taken_before_the_gate(Capture(network)), inputs, mask)
 
 
 def test_the_command_prints_a_table_and_tells_wrong_from_right_by_its_exit_code(monkeypatch, minilm, capsys):
@@ -67,8 +91,9 @@ def test_the_command_prints_a_table_and_tells_wrong_from_right_by_its_exit_code(
     assert app(["doctor", "minilm"], standalone_mode=False) == 0
     shown = capsys.readouterr().out
     assert "Every head of all 6 layers" in shown
+    monkeypatch.setattr(diagnosis_module, "Capture", lambda *given: taken_before_the_gate(Capture(*given)))
     handle = minilm.network.encoder.layer[2].attention.output.dense.register_forward_pre_hook(
-        lambda _, given: (given[0] + 1,)
+        lambda _, given: (given[0] * 2,)
     )
     try:
         assert app(["doctor", "minilm"], standalone_mode=False) == 1

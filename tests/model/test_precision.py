@@ -8,9 +8,9 @@ import headscope
 from headscope import HeadscopeError
 from headscope.measure.definitions_torch import context_similarity
 from headscope.model.capture import Capture
+from headscope.model.diagnosis import diagnose, family_inputs
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
-from headscope.model.proof import diagnose, family_inputs
 
 pytestmark = pytest.mark.model
 

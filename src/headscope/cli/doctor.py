@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from headscope.model.proof import Diagnosis
+    from headscope.model.diagnosis import Diagnosis
+    from headscope.model.proof import LayerCheck
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope doctor minilm\n
@@ -23,7 +24,8 @@ headscope doctor google-t5/t5-small --stack cross\n
 headscope doctor --all   [dim]every family, from small random models; no download[/dim]"""
 
 LEGEND = (
-    "[dim]ΔA, ΔZ: greatest difference from what the model computes by itself, ΔZ as a share of the largest element; "
+    "[dim]ΔA, ΔZ: greatest difference from what the model computes by itself, ΔZ as a share of the largest element and "
+    "over two runs, with eager attention and with the attention that the model was loaded with; "
     "rows ≠ 1: rows of attention that do not add up to 1.[/dim]"
 )
 
@@ -47,8 +49,8 @@ def command(
     if every:
         return _all(console)
 
+    from headscope.model.diagnosis import doctor
     from headscope.model.loading import load
-    from headscope.model.proof import doctor
 
     diagnoses = doctor(load(str(name), device=device, dtype=dtype, seed=seed), stack=stack)
     for diagnosis in diagnoses:
@@ -69,23 +71,28 @@ def _one(console: Console, diagnosis: Diagnosis) -> None:
             str(layer.layer),
             str(layer.heads),
             str(layer.head_width),
-            *_differences([layer.attention_difference], [layer.output_difference], [layer.rows_off]),
+            *_differences([layer.attention_difference], [_of_z(layer)], [layer.rows_off]),
             "[green]right[/green]" if layer.right else "[bold red]WRONG[/bold red]",
         )
     console.print(table)
     console.print(LEGEND, soft_wrap=True)
+    console.print(f"[dim]Compared: {diagnosis.way}.[/dim]", soft_wrap=True)
+    if diagnosis.others:
+        others = ", ".join(f"{number} ({escape(kind)})" for number, kind in diagnosis.others)
+        console.print(f"Layers without attention, which are not measured: {others}.", soft_wrap=True)
     if diagnosis.right:
         console.print(
             f"[green]Every head of all {len(diagnosis.layers)} layers is captured as the model computes it.[/green]"
         )
     else:
         wrong = [layer for layer in diagnosis.layers if not layer.right]
-        padding = " Tokens attend to padding." if any(layer.on_padding for layer in wrong) else ""
-        console.print(f"[bold red]{len(wrong)} layers differ from what the model computes.[/bold red]{padding}")
+        console.print(f"[bold red]{len(wrong)} layers differ from what the model computes.[/bold red]")
+        for layer in wrong:
+            console.print(f"Layer {layer.layer}: {layer.wrong}.", soft_wrap=True)
 
 
 def _all(console: Console) -> int:
-    from headscope.model.proof import doctor_all
+    from headscope.model.diagnosis import doctor_all
 
     table = _table("Every family, from small models with random weights", "family", "route", "layers")
     refused: list[Diagnosis] = []
@@ -105,7 +112,7 @@ def _all(console: Console) -> int:
             str(layers[0].head_width),
             *_differences(
                 [layer.attention_difference for layer in layers],
-                [layer.output_difference for layer in layers],
+                [_of_z(layer) for layer in layers],
                 [layer.rows_off for layer in layers],
             ),
             "[green]right[/green]" if diagnosis.right else "[bold red]WRONG[/bold red]",
@@ -128,7 +135,15 @@ def _table(title: str, *first: str) -> Table:
 
 
 def _differences(
-    attention: Iterable[float], output: Iterable[float], rows_off: Iterable[float]
+    attention: Iterable[float | None], output: Iterable[float], rows_off: Iterable[float]
 ) -> tuple[str, str, str]:
-    a, z, off = max(attention), max(output), max(rows_off)
-    return (f"{a:.1g}" if a else "0", f"{z:.1g}" if z else "0", f"{off:.0%}" if off else "none")
+    a, z, off = max((one for one in attention if one is not None), default=None), max(output), max(rows_off)
+    return ("–" if a is None else _short(a), _short(z), f"{off:.0%}" if off else "none")
+
+
+def _of_z(layer: LayerCheck) -> float:
+    return max(layer.output_difference, layer.default_difference)
+
+
+def _short(difference: float) -> str:
+    return f"{difference:.1g}" if difference else "0"

@@ -28,5 +28,9 @@ LAYERS = Annotated[
 ]
 STACK = Annotated[
     str | None,
-    typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.", metavar="NAME", show_default=False),
+    typer.Option(
+        help="Of an encoder-decoder: encoder, decoder or cross; of a model of two towers: text or vision.",
+        metavar="NAME",
+        show_default=False,
+    ),
 ]

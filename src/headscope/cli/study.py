@@ -163,6 +163,8 @@ def _summary(study: Study, figures: bool) -> None:
         f"[bold]{escape(model.name)}[/bold]: {len(manifest.layers)} layers x {model.heads} heads over "
         f"{study.extent}{sources}, measured in {manifest.seconds:.1f} s"
     )
+    if model.proof is not None:
+        console.print(f"[dim]{escape(model.proof.sentence)}[/dim]")
     left_out = counts.short_windows_left_out
     if left_out:
         console.print(

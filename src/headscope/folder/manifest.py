@@ -19,6 +19,7 @@ from headscope.corpus.grid import Grid
 from headscope.corpus.traits import IMAGE, TEXT, Traits
 from headscope.errors import HeadscopeError
 from headscope.files import check_name, checksum
+from headscope.model.proven import Proof
 from headscope.options import Options
 from headscope.run import checkpoints
 
@@ -37,7 +38,8 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What was measured. `layers` are all there are, measured or not; None: an older version did not keep it."""
+    """What was measured. `layers` are all there are, measured or not; other_layers: those without attention, and what
+    they are. proof: that its heads were captured rightly. None: there is none, or an older version did not keep it."""
 
     name: str
     layers: int
@@ -49,6 +51,8 @@ class ModelFacts:
     dtype: str | None = None
     captured_by: str | None = None
     stack: str | None = None
+    other_layers: dict[str, str] | None = None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True)

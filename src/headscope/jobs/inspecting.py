@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+import torch
+
 from headscope.corpus.texts import Text, as_texts
 from headscope.corpus.windows import Counts, Cutter, refuse_unknown
 from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
+from headscope.model.proof import prove
 from headscope.one_text.look import look
 from headscope.options import Options, Sentences, Special, Stack
 from headscope.show.objects import View
@@ -55,7 +58,7 @@ def inspect(
         line_threshold=line_threshold,
         special=special,
         sentences=sentences,
-        layers=_numbered(layers, capture.layers) if layers is not None else None,
+        layers=_numbered(layers, capture) if layers is not None else None,
         windows="first",
         short="pad",
         stack=stack,
@@ -65,6 +68,8 @@ def inspect(
     if window is None:
         raise HeadscopeError("The text holds no token of this model; there is nothing to look at.")
     refuse_unknown(counts, model.name)
+    ids = torch.from_numpy(window.ids[None, : window.size]).to(model.device)
+    prove(capture, ids, torch.ones_like(ids))
     seen = look(model, capture, window, options)
     return View(**{item.name: getattr(seen, item.name) for item in fields(seen)})
 
@@ -77,9 +82,10 @@ def _first_text(text: Any) -> Text | None:
     return next(iter(as_texts(text)), None)
 
 
-def _numbered(layers: Iterable[int], count: int) -> tuple[int, ...]:
-    """Layers asked for -> their numbers in order; negative ones count from the end."""
+def _numbered(layers: Iterable[int], capture: Capture) -> tuple[int, ...]:
+    """Layers asked for -> their numbers in order; negative ones count from the last one that has attention."""
+    count, last = capture.layers, capture.measurable
     for layer in layers:
-        if not -count <= layer < count:
+        if not -len(last) <= layer < count:
             raise HeadscopeError(f"There is no layer {layer}: the model has {count}, numbered 0 to {count - 1}.")
-    return tuple(sorted({layer % count for layer in layers}))
+    return tuple(sorted({last[layer] if layer < 0 else layer for layer in layers}))

@@ -213,6 +213,8 @@ class _Job:
                 dtype=model.dtype,
                 captured_by=capture.route,
                 stack=capture.stack,
+                other_layers={str(layer): what for layer, what in capture.other_layers.items()} or None,
+                proof=ran.proof,
             ),
             source=SourceFacts(
                 name=source.name,
@@ -249,7 +251,7 @@ def _grid(model: Model, capture: Capture, pixels: torch.Tensor) -> Grid:
         raise HeadscopeError(f"{model.name} does not say how large its patches are, so they have no grid.")
     rows, columns = (side // patch for side in pixels.shape[2:])
     tokens: list[int] = []
-    pixels = pixels.to(model.device, capture.dtype)
+    pixels = pixels.to(model.device, next(model.network.parameters()).dtype)
     capture.run(pixels, None, lambda layer, A, Z: tokens.append(Z.shape[2]))
     if tokens[0] < rows * columns:
         raise HeadscopeError(f"{model.name} has {tokens[0]} tokens for {rows} x {columns} patches; it has no grid.")

@@ -80,11 +80,7 @@ class ShardOfMeasures:
                 with in_turn((layer, heads.start)):
                     self._observe(attention, output, heads, tokens, options, self._sums[index], seen.layer(index))
 
-        if batch.pixels is None:
-            capture.run_by_heads(tokens.ids, tokens.real.long(), receive, last=layers[-1])
-        else:
-            pixels = torch.from_numpy(batch.pixels).to(self._device, capture.dtype)
-            capture.run_by_heads(pixels, None, receive, last=layers[-1])
+        capture.run_by_heads(*capture.inputs(batch), receive, last=layers[-1])
         self._refuse_nan(seen)
         with in_turn("measures"):
             for measure in MEASURES:

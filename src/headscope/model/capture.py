@@ -1,134 +1,61 @@
 """A and Z of every head of every layer, while the model runs.
 
-The road: a function registered with transformers' attention interface calls the model's own eager attention and
-hands what it returns to a recorder that travels with the call. Families outside the interface are hooked
-(`families`). Layers are numbered by the order in which they are called; nothing relies on `module.layer_idx`.
-An encoder-decoder has three stacks of layers, of which one is captured: `encoder`, `decoder` or `cross`.
+Making a capture runs a few tokens through the network (`probing`): which attention calls there are, which layers they
+belong to, and where Z enters the output projection. A pass (`recording`) then hands on A and Z, layer by layer.
+An encoder-decoder has three stacks of layers, of which one is captured: `encoder`, `decoder` or `cross`; a model of two
+towers has `text` and `vision`. In hybrids some layers have no attention: those that have keep their numbers.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
+from transformers import PreTrainedModel
 
+from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
-from headscope.model.attention_parts import OwnAttention, Part, Room, heads_at_once, in_parts, windows_at_once
-from headscope.model.families import HOOKED
-from headscope.model.families.hooked import Hooked, split_heads
+from headscope.model.probing import Call, Nudging, Probe
+from headscope.model.recording import (
+    Enough,
+    NotCaptured,
+    Place,
+    Plan,
+    ReceiveHeads,
+    Recorder,
+    attention_implementation,
+    entering,
+    leaving,
+    listening,
+)
 
-NAME = "headscope"
 STACKS = ("encoder", "decoder", "cross")
 """Of an encoder-decoder: self attention of either, and the decoder's attention to the encoder."""
+TOWERS = ("text", "vision")
+"""Of a model that compares texts with images."""
 
 Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d). A is lent: the next layer overwrites it."""
-ReceiveHeads = Callable[[int, slice, Tensor, Tensor], None]
-"""The same for some heads of a layer, which may be fewer than all: their numbers come second, and H counts them.
-A is lent until the next heads come."""
-
-
-class NotCaptured(HeadscopeError):
-    """The heads of a model can't be had, or not rightly."""
-
-
-class _Enough(Exception):
-    """Ends the forward pass: the last layer wanted has reported."""
-
-
-class Call(NamedTuple):
-    """The shape of one attention call."""
-
-    queries: int
-    keys: int
-    heads: int
-    head_width: int
-
-
-class Recorder:
-    """Counts the attention calls of a forward pass, hands on those that are layers, ends the pass after `last`.
-
-    layers: the number of a call -> the number of its layer; None where every call is one.
-    whole: whether all heads of a layer are wanted at once.
-    """
-
-    def __init__(
-        self,
-        receive: ReceiveHeads,
-        layers: Mapping[int, int] | None = None,
-        last: int | None = None,
-        whole: bool = True,
-    ) -> None:
-        self._receive = receive
-        self._layers = layers
-        self._last = last
-        self.whole = whole
-        self._calls = 0
-        self.room = Room()
-
-    def record(self, parts: Iterable[Part]) -> None:
-        """One attention call, some heads after the others."""
-        layer = self._calls if self._layers is None else self._layers.get(self._calls)
-        self._calls += 1
-        for heads, attention, output in parts:
-            if layer is not None:
-                self._receive(layer, heads, attention, output)
-        if layer is not None and layer == self._last:
-            raise _Enough
-
-
-def attention_function(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    headscope_recorder: Recorder | None = None,
-    **kwargs: Any,
-) -> tuple[Tensor, Tensor | None]:
-    """The model's own eager attention; a recorder that came along with the call is shown the result.
-
-    The weights go no further then: the model, which can do without them, would keep them through the rest of a layer.
-    """
-    eager = partial(_eager(module), module, **kwargs)
-    recorder = headscope_recorder
-    if recorder is None:
-        return eager(query, key, value, attention_mask)
-    outputs: list[Tensor] = []
-
-    def parts() -> Iterator[Part]:
-        call = OwnAttention(eager, query, key, value, attention_mask)
-        windows = windows_at_once(call, kwargs)
-        heads = query.shape[1] if recorder.whole else heads_at_once(call, module, kwargs)
-        for part in in_parts(call, windows, heads, recorder.room):
-            outputs.append(part.output.transpose(1, 2))
-            yield part
-
-    recorder.record(parts())
-    return torch.cat(outputs, 2) if len(outputs) > 1 else outputs[0], None
-
-
-AttentionInterface.register(NAME, attention_function)
-AttentionMaskInterface.register(NAME, eager_mask)
 
 
 class Capture:
-    """Runs a network and reports A and Z of every layer.
+    """Runs a network and reports A and Z of every layer that has attention.
 
-    Making one runs a few tokens through the whole network. This settles the route, counts layers and heads,
-    and proves that every layer reports: a model that can't be captured rightly is refused here.
+    A model that can't be captured rightly is refused when one is made.
 
     stack: for encoder-decoders, one of STACKS; none means `encoder`. The decoder reads the same window as the
-    encoder, so that in `cross` row i is token i in the decoder and column j token j in the encoder.
+    encoder, so that in `cross` row i is token i in the decoder and column j token j in the encoder. For models of two
+    towers, one of TOWERS; none means `text`.
+
+    heads, head_width: of every layer; where some layers have narrower heads, zeros fill up their Z, which changes no
+    product of two vectors. layers: the depth of the model. measurable: the numbers of the layers with attention.
+    other_layers: the number of each other layer -> what it is. places: the number of a layer -> where its Z enters the
+    output projection.
     """
 
     def __init__(self, network: Any, stack: str | None = None) -> None:
@@ -136,42 +63,77 @@ class Capture:
             raise HeadscopeError(
                 "The network is in training mode, where dropout changes its heads; call network.eval()."
             )
-        self._network = network
         self._name = f"model {type(network).__name__} (family {network.config.model_type})"
         self._two_stacks = has_two_stacks(network)
-        self._reads_text = network.main_input_name == "input_ids"
-        self.stack = self._chosen_stack(stack)
-        self._hooked, calls = self._find_route()
-        mine = [number for number, call in enumerate(calls) if self._stack_of(call) == self.stack]
-        self._layer_of = {number: layer for layer, number in enumerate(mine)}
-        found = {(calls[number].heads, calls[number].head_width) for number in mine}
-        expected = self._expected_layers()
-        if len(mine) != expected:
-            raise NotCaptured(
-                f"The {self._name} has {expected or 'an unknown number of'} layers but {len(mine)} reported their "
-                "heads; headscope can't capture it rightly."
+        self.stack = self._chosen_stack(network, stack)
+        self._network = tower(network, self.stack)
+        self._takes = input_name(self._network)
+        self._reads_text = self._takes == "input_ids"
+        if self.stack in ("decoder", "cross") and not self._reads_text:
+            raise HeadscopeError(
+                f"The {self._name} does not read text, so only its encoder can be measured; use --stack encoder."
             )
-        if len(found) > 1:
-            raise NotCaptured(
-                f"The {self._name} has layers with different numbers of heads, which headscope can't tabulate."
-            )
-        self.layers = len(mine)
-        self.heads, self.head_width = found.pop()
+        probe = self._probed()
+        mine = self._mine(probe)
+        numbers, self.layers, self.other_layers = self._numbered(mine, probe.calls)
+        self._check_shapes(mine, numbers)
+        self.measurable = tuple(numbers)
+        self.heads, self.head_width = mine[0].heads, max(call.width for call in mine)
+        self._plan: Plan = {
+            call.key: Place(layer, call.projection, call.direct, call.tokens_first)
+            for layer, call in zip(numbers, mine, strict=True)
+        }
+        self._watch = any(call.seen == "watch" for call in mine)
+        self.places = {place.layer: place for place in self._plan.values()}
+        self.paths = {self._plan[call.key].layer: call.path for call in mine}
+        """The number of a layer -> the modules that its attention is computed in, innermost first."""
+        names = {place.projection for place in self.places.values()}
+        self.entries = tuple(
+            self._plan[call.key].layer if call is not None and call.key in self._plan else None
+            for name, call in probe.entries
+            if name in names
+        )
+        """The projections in the order in which a pass enters them: each the layer whose Z enters, or none."""
+        self._check_heads()
 
     @property
     def route(self) -> str:
         """How A and Z are had: the attention interface, or hooks."""
-        return "hooks" if self._hooked else "interface"
+        return "hooks" if self._watch else "interface"
 
     @property
-    def dtype(self) -> torch.dtype:
-        """Precision of the weights."""
-        dtype: torch.dtype = next(self._network.parameters()).dtype
-        return dtype
+    def network(self) -> Any:
+        """The network that is run: of a model of two towers, one of them."""
+        return self._network
 
     @property
-    def hooked(self) -> Hooked | None:
-        return self._hooked
+    def name(self) -> str:
+        return self._name
+
+    def inputs(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """What `run` takes of a batch of windows: token ids (B, S) and their mask, or pixels and none."""
+        weights = next(self._network.parameters())
+        if batch.pixels is not None:
+            return torch.from_numpy(batch.pixels).to(weights.device, weights.dtype), None
+        ids, mask = (torch.from_numpy(array).to(weights.device) for array in (batch.ids, batch.mask))
+        return ids, mask
+
+    def chosen_layers(self, asked: Sequence[int] | None) -> tuple[int, ...]:
+        """The layers to measure: those asked for, or all that have attention."""
+        if asked is None:
+            return self.measurable
+        for layer in asked:
+            if layer >= self.layers:
+                raise HeadscopeError(
+                    f"--layers asks for layer {layer}, but the model has {self.layers}, "
+                    f"numbered 0 to {self.layers - 1}."
+                )
+            if layer in self.other_layers:
+                raise HeadscopeError(
+                    f"--layers asks for layer {layer}, which has no attention ({self.other_layers[layer]}); "
+                    f"this model has attention in layers {', '.join(map(str, self.measurable))}."
+                )
+        return tuple(asked)
 
     def run(self, inputs: Tensor, mask: Tensor | None, receive: Receive, last: int | None = None) -> None:
         """One forward pass; the model is stopped after layer `last`.
@@ -182,21 +144,11 @@ class Capture:
         def whole(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
             receive(layer, attention, output)
 
-        self._pass(self.arguments(inputs, mask), Recorder(whole, self._layer_of, last))
+        self._pass(inputs, mask, whole, last, whole=True)
 
     def run_by_heads(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None = None) -> None:
         """The same, where the heads of a layer may come one after the other: faster where windows are long."""
-        self._pass(self.arguments(inputs, mask), Recorder(receive, self._layer_of, last, whole=False))
-
-    def chosen_layers(self, asked: Sequence[int] | None) -> tuple[int, ...]:
-        """The layers to measure: those asked for, or all there are."""
-        layers = tuple(asked) if asked is not None else tuple(range(self.layers))
-        if layers[-1] >= self.layers:
-            raise HeadscopeError(
-                f"--layers asks for layer {layers[-1]}, but the model has {self.layers}, "
-                f"numbered 0 to {self.layers - 1}."
-            )
-        return layers
+        self._pass(inputs, mask, receive, last, whole=False)
 
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
@@ -207,7 +159,7 @@ class Capture:
 
     def arguments(self, inputs: Tensor, mask: Tensor | None) -> dict[str, Any]:
         """What the network is called with."""
-        arguments: dict[str, Any] = {self._network.main_input_name: inputs}
+        arguments: dict[str, Any] = {self._takes: inputs}
         if mask is not None:
             arguments["attention_mask"] = mask
         if self._two_stacks:
@@ -218,100 +170,226 @@ class Capture:
             arguments["use_cache"] = False
         return arguments
 
-    def _chosen_stack(self, stack: str | None) -> str | None:
-        if not self._two_stacks:
-            if stack is not None:
-                raise HeadscopeError(
-                    f"--stack {stack} is for encoder-decoders; the {self._name} has one stack of layers."
-                )
-            return None
-        if stack is not None and stack not in STACKS:
-            raise HeadscopeError(f"--stack is {stack!r}; it must be {', '.join(STACKS[:-1])} or {STACKS[-1]}.")
-        if stack not in (None, "encoder") and not self._reads_text:
-            raise HeadscopeError(
-                f"The {self._name} does not read text, so only its encoder can be measured; use --stack encoder."
-            )
-        return stack or "encoder"
+    def _pass(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None, whole: bool) -> None:
+        recorder = Recorder(receive, self._plan, len(inputs), self.head_width, last, whole)
+        changed = {place.projection for place in self._plan.values() if not place.direct}
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode())
+            stack.enter_context(attention_implementation(self._network, "eager"))
+            if changed:
+                stack.enter_context(entering(self._network, changed, lambda name, given: recorder.entered(given)))
+            if self._watch:
+                innermost = {path[0] for path in self.paths.values() if path}
+                stack.enter_context(leaving(self._network, innermost, recorder.without_map))
+            stack.enter_context(listening(recorder, self._watch))
+            stack.enter_context(suppress(Enough))
+            self._network(**self.arguments(inputs, mask))
 
-    def _find_route(self) -> tuple[Hooked | None, list[Call]]:
-        hooked = HOOKED.get(self._network.config.model_type)
-        reason = "it does not use transformers' attention interface and headscope has no hooks for it"
-        for route in (None, hooked) if hooked else (None,):
-            self._hooked = route
-            try:
-                calls = self._probe()
-            except HeadscopeError:
-                raise
-            except Exception as problem:
-                reason = f"running it failed with {type(problem).__name__}: {problem}"
-                continue
-            if calls:
-                return route, calls
-        raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.")
+    def _chosen_stack(self, network: Any, stack: str | None) -> str | None:
+        known = STACKS if self._two_stacks else TOWERS if has_two_towers(network) else ()
+        if stack is None:
+            return known[0] if known else None
+        if stack in known:
+            return stack
+        if known:
+            raise HeadscopeError(f"--stack is {stack!r}; it must be {', '.join(known[:-1])} or {known[-1]}.")
+        kind = "models of two towers" if stack in TOWERS else "encoder-decoders"
+        raise HeadscopeError(f"--stack {stack} is for {kind}; the {self._name} has one stack of layers.")
 
-    def _probe(self) -> list[Call]:
+    def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
-        found: list[Call] = []
+        inputs = self._probe_inputs(_PROBE_WINDOWS)
+        probe = Probe(self._network, len(inputs))
+        try:
+            probe.run(self._probe_arguments(inputs))
+        except HeadscopeError:
+            raise
+        except Exception as problem:
+            reason = f"running it failed with {type(problem).__name__}: {' '.join(str(problem).split())}"
+            raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.") from problem
+        return probe
 
-        def note(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
-            found.append(Call(attention.shape[2], attention.shape[3], output.shape[1], output.shape[3]))
+    def _probe_inputs(self, windows: int) -> Tensor:
+        """All tokens of all windows differ, so that none can be taken for another."""
+        weights = next(self._network.parameters())
+        config = self._network.config
+        if self._reads_text:
+            tokens = getattr(config.get_text_config(), "vocab_size", None) or _FIRST_TOKEN + _TEXT_PROBE
+            ids = _FIRST_TOKEN + torch.arange(windows * _TEXT_PROBE, device=weights.device)
+            return (ids % tokens).view(windows, _TEXT_PROBE)
+        shape: tuple[int, ...]
+        if self._takes == "pixel_values":
+            shape = _channels(config), *image_size(config)
+        elif (
+            self._takes == "input_features"
+            and hasattr(config, "num_mel_bins")
+            and hasattr(config, "max_source_positions")
+        ):
+            shape = config.num_mel_bins, 2 * config.max_source_positions
+        else:
+            raise NotCaptured(
+                f"The {self._name} takes {self._takes}, which headscope can't give; it measures models that take texts "
+                "or images."
+            )
+        return torch.randn(windows, *shape, generator=torch.Generator().manual_seed(0)).to(weights)
 
-        inputs = _probe_inputs(self._network)
+    def _probe_arguments(self, inputs: Tensor) -> dict[str, Any]:
         arguments = self.arguments(inputs, torch.ones_like(inputs) if self._reads_text else None)
         for name in {"decoder_input_ids", "decoder_attention_mask"} & set(arguments):
             arguments[name] = arguments[name][:, :_DECODER_PROBE]
-        self._pass(arguments, Recorder(note))
-        return found
+        return arguments
 
-    def _stack_of(self, call: Call) -> str | None:
-        """The stack of a call of the probe, told by its lengths."""
-        if not self._two_stacks:
-            return None
-        if call.queries != call.keys:
-            return "cross"
-        return "decoder" if call.queries == _DECODER_PROBE else "encoder"
+    def _mine(self, probe: Probe) -> list[Call]:
+        """The calls of the stack, told by their lengths. One that torch sees inside a layer that uses the interface
+        serves another end than the layer's attention."""
+        mine = [call for call in probe.calls if self._is_mine(call)]
+        layers = {call.inside[:1] for call in mine if call.seen == "interface"}
+        mine = [call for call in mine if call.seen == "interface" or call.inside[:1] not in layers]
+        if not mine:
+            raise NotCaptured(f"The heads of the {self._name} can't be captured: {self._why_none(probe)}.")
+        return mine
+
+    def _why_none(self, probe: Probe) -> str:
+        if not probe.calls and not probe.softmaxes:
+            return "no attention is seen, neither at transformers' attention interface nor as a softmax over tokens"
+        if any(not call.heads for call in probe.calls):
+            return "its attention maps and outputs do not have the axes windows, heads, tokens"
+        if probe.calls:
+            return self._why_not(
+                [call for call in probe.calls if (call.queries, call.keys) not in self._sizes()] or probe.calls
+            )
+        softmax = " x ".join(map(str, probe.softmaxes[-1]))
+        return f"its softmax, {softmax} for {self._given()}, is not a map that is multiplied with values"
+
+    def _why_not(self, calls: Sequence[Call]) -> str:
+        parts = [call.keys for call in calls if call.windows != _PROBE_WINDOWS]
+        if parts:
+            return f"it attends within parts of {self._given()}, of {parts[0]} tokens, and not over all of it"
+        sizes = ", ".join(dict.fromkeys(f"{call.queries} x {call.keys}" for call in calls))
+        return f"its attention maps are {sizes} for {self._given()}, not tokens by tokens"
+
+    def _given(self) -> str:
+        if not self._reads_text:
+            return "an image" if self._takes == "pixel_values" else "a sound"
+        more = f" in the encoder and {_DECODER_PROBE} in the decoder" if self._two_stacks else ""
+        return f"{_TEXT_PROBE} tokens{more}"
+
+    def _sizes(self) -> dict[tuple[int, int], str]:
+        """Of a model that reads texts in two stacks: queries and keys in a probe -> the stack."""
+        long, short = _TEXT_PROBE, _DECODER_PROBE
+        if not self._two_stacks or not self._reads_text:
+            return {}
+        return {(long, long): "encoder", (short, short): "decoder", (short, long): "cross"}
+
+    def _is_mine(self, call: Call) -> bool:
+        if call.windows != _PROBE_WINDOWS:
+            return False
+        size = call.queries, call.keys
+        if self._sizes():
+            return self._sizes().get(size) == self.stack
+        if self._reads_text:
+            return size == (_TEXT_PROBE, _TEXT_PROBE)
+        return call.queries == call.keys != _DECODER_PROBE
+
+    def _numbered(self, mine: Sequence[Call], calls: Sequence[Call]) -> tuple[list[int], int, dict[int, str]]:
+        """The number of the layer of each call; how many layers there are; those without a call, and what they are.
+
+        A layer is an element of the list of layers that the calls lie in. Where they do not lie in one list, in
+        order, as when one layer is called again and again, every call is a layer.
+        """
+        if not all(call.alone for call in mine):
+            raise NotCaptured(
+                f"The heads of the {self._name} can't be captured: the outputs of several attentions enter an output "
+                "projection together."
+            )
+        expected = self._expected_layers()
+        for level in range(min(len(call.inside) for call in mine)):
+            names = {call.inside[level][0] for call in mine}
+            numbers = [call.inside[level][1] for call in mine]
+            if len(names) == 1 and numbers == sorted(set(numbers)):
+                name = names.pop()
+                layers = self._network.get_submodule(name)
+                if len(layers) == (expected or len(layers)):
+                    unlike = {
+                        call.inside[level][1]: call
+                        for call in sorted(calls, key=lambda call: call.seen == "interface")
+                        if call.inside[level : level + 1] and call.inside[level][0] == name
+                    }
+                    return numbers, len(layers), self._others(layers, mine, numbers, unlike)
+        if len(mine) != expected:
+            raise NotCaptured(
+                f"The {self._name} has {expected or 'an unknown number of'} layers but {len(mine)} reported their "
+                "heads; headscope can't capture it rightly."
+            )
+        return list(range(len(mine))), len(mine), {}
+
+    def _others(
+        self, layers: Any, mine: Sequence[Call], numbers: Sequence[int], unlike: Mapping[int, Call]
+    ) -> dict[int, str]:
+        """What the layers without a call are: the class of what only they have. unlike: a layer -> a call in it that
+        may not be one of the stack."""
+        attending = {call.module for call in mine if call.module is not None}
+        usual = {type(module) for number in numbers for module in layers[number].modules()}
+        others = {}
+        for number, layer in enumerate(layers):
+            if number in numbers:
+                continue
+            if number in unlike:
+                reason = self._why_not([unlike[number]])
+                raise NotCaptured(f"The heads of the {self._name} can't be captured: in layer {number} {reason}.")
+            if any(type(module) in attending for module in layer.modules()):
+                raise NotCaptured(
+                    f"The {self._name} has {len(layers)} layers but {len(mine)} reported their heads, layer {number} "
+                    "did not; headscope can't capture it rightly."
+                )
+            own = (type(module) for module in layer.modules() if module is not layer and type(module) not in usual)
+            others[number] = next(own, type(layer)).__name__
+        return others
+
+    def _check_shapes(self, mine: Sequence[Call], numbers: Sequence[int]) -> None:
+        for layer, call in zip(numbers, mine, strict=True):
+            if call.projection and call.width:
+                continue
+            if not call.projection:
+                reason = f"no matrix is seen that the head outputs of layer {layer} enter"
+            else:
+                reason = f"what enters the output projection of layer {layer} can't be cut into heads"
+            raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.")
+        found = sorted({call.heads for call in mine})
+        if len(found) > 1:
+            raise NotCaptured(
+                f"The {self._name} has layers with different numbers of heads ({', '.join(map(str, found))}), which "
+                "headscope can't tabulate."
+            )
+
+    def _check_heads(self) -> None:
+        """Where something stands between A times V and the projection, each head must still have its place."""
+        if all(place.direct for place in self._plan.values()):
+            return
+        nudging = Nudging(self._network, self._plan, self.heads)
+        inputs = self._probe_inputs(1)
+        nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
+        if nudging.wrong:
+            raise NotCaptured(
+                f"The heads of the {self._name} can't be captured: in layer {min(nudging.wrong)} they are mixed "
+                "before they enter the output projection."
+            )
 
     def _expected_layers(self) -> int | None:
         """Layers there should be, from the network's build and not from what reported."""
-        if self.stack is None:
+        if not self._two_stacks:
             return getattr(self._network.config.get_text_config(), "num_hidden_layers", None)
         part = self._network.get_encoder() if self.stack == "encoder" else self._network.get_decoder()
         lists = (module for module in part.modules() if isinstance(module, nn.ModuleList))
         outermost = next(lists, None)
         return len(outermost) if outermost is not None else None
 
-    def _pass(self, arguments: dict[str, Any], recorder: Recorder) -> None:
-        with torch.inference_mode(), ExitStack() as stack:
-            if self._hooked:
-                stack.enter_context(attention_implementation(self._network, "eager"))
-                stack.enter_context(_hooks(self._network, self._hooked, recorder))
-                arguments = arguments | {"output_attentions": True}
-            else:
-                stack.enter_context(attention_implementation(self._network, NAME))
-                arguments = arguments | {"headscope_recorder": recorder}
-            stack.enter_context(suppress(_Enough))
-            self._network(**arguments)
-
 
 _TEXT_PROBE, _DECODER_PROBE = 8, 5
 """Tokens of the probe; two numbers, so that encoder, decoder and cross attention can be told apart."""
-
-
-def _probe_inputs(network: Any) -> Tensor:
-    weights = next(network.parameters())
-    config, name = network.config, network.main_input_name
-    if name == "input_ids":
-        return torch.zeros(1, _TEXT_PROBE, dtype=torch.long, device=weights.device)
-    if name == "pixel_values":
-        height, width = image_size(config)
-        return torch.zeros(1, config.num_channels, height, width, dtype=weights.dtype, device=weights.device)
-    if name == "input_features" and hasattr(config, "num_mel_bins"):
-        frames = 2 * config.max_source_positions
-        return torch.zeros(1, config.num_mel_bins, frames, dtype=weights.dtype, device=weights.device)
-    raise NotCaptured(
-        f"The model {type(network).__name__} (family {config.model_type}) takes {name}, which headscope can't give; "
-        "it measures models that take texts or images."
-    )
+_PROBE_WINDOWS = 2
+_FIRST_TOKEN = 5
+"""Of the probe; the first ids of a vocabulary are often special."""
 
 
 def has_two_stacks(network: Any) -> bool:
@@ -319,62 +397,36 @@ def has_two_stacks(network: Any) -> bool:
     return "decoder_input_ids" in inspect.signature(network.forward).parameters
 
 
+def has_two_towers(network: Any) -> bool:
+    """A model for texts beside one for images, as in CLIP."""
+    return all(isinstance(getattr(network, f"{name}_model", None), PreTrainedModel) for name in TOWERS)
+
+
+def tower(network: Any, stack: str | None) -> Any:
+    """The part of a network that a stack belongs to: one of two towers, otherwise all of it."""
+    return getattr(network, f"{stack}_model") if stack in TOWERS and has_two_towers(network) else network
+
+
+def input_name(network: Any) -> str:
+    """What a network takes; some take over the name of another kind of model."""
+    name: str = network.main_input_name
+    parameters = inspect.signature(network.forward).parameters
+    return "pixel_values" if name not in parameters and "pixel_values" in parameters else name
+
+
 def image_size(config: Any) -> tuple[int, int]:
     """Height and width of the images that a vision model takes."""
-    size = config.image_size
-    return (size, size) if isinstance(size, int) else tuple(size)
+    size = getattr(config, "image_size", None)
+    if not isinstance(size, int | list | tuple):
+        raise NotCaptured(
+            f"The configuration of family {config.model_type} names no one size of its images, which headscope needs."
+        )
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def _channels(config: Any) -> int:
+    return getattr(config, "num_channels", 3)
 
 
 def _no_tokens(inputs: Tensor) -> Tensor:
     return torch.zeros(len(inputs), _DECODER_PROBE, dtype=torch.long, device=inputs.device)
-
-
-def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
-    for kind in type(module).__mro__:
-        found = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-    raise NotCaptured(f"{type(module).__name__} has no eager attention beside it, so its heads can't be captured.")
-
-
-@contextmanager
-def attention_implementation(network: Any, name: str) -> Iterator[None]:
-    """Parts of a network may keep configurations of their own, as T5's do: set and restore all."""
-    parts = [module.config for module in network.modules() if isinstance(module, PreTrainedModel)]
-    before = [config._attn_implementation for config in parts]
-    for config in parts:
-        config._attn_implementation = name
-    try:
-        yield
-    finally:
-        for config, old in zip(parts, before, strict=True):
-            config._attn_implementation = old
-
-
-@contextmanager
-def _hooks(network: Any, hooked: Hooked, recorder: Recorder) -> Iterator[None]:
-    joined: dict[nn.Module, Tensor] = {}
-
-    def keep_output(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        joined[module] = inputs[0]
-
-    def report(module: nn.Module, inputs: Any, returned: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the module returns, without the attention: the model would keep that of all layers to the end."""
-        first, attention, *others = returned
-        projection = hooked.projection and module.get_submodule(hooked.projection)
-        output = joined.pop(projection) if projection else first
-        heads = attention.shape[1]
-        recorder.record([Part(slice(0, heads), attention, split_heads(output, heads))])
-        return first, None, *others
-
-    handles = []
-    for module in network.modules():
-        if type(module).__name__ == hooked.attention:
-            if hooked.projection:
-                handles.append(module.get_submodule(hooked.projection).register_forward_pre_hook(keep_output))
-            handles.append(module.register_forward_hook(report))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -1,273 +1,225 @@
-"""Is every head of a model captured, and right? The capture beside a route that shares nothing with it.
+"""Is every head captured, and right? The capture beside two runs of the model that share nothing with it.
 
-The other route runs the model with its own eager attention. A is what the model returns when asked for attentions.
-Z is what enters the output projection, seen by a hook; where the capture itself uses that hook, Z is computed anew
-as A times V.
+The first runs the model's own eager attention, untouched: A is what its attention modules return when the model is
+asked for attentions, and Z what enters its output projections, seen by hooks. A model that returns no attentions is
+watched instead, at torch's own functions. The second runs the attention that the model was loaded with, which shows
+whether the model behaves otherwise under `eager`: Z is compared, and then replaced by the captured one, so that each
+layer is put to the test by itself.
+
+Both go on beside the capture, layer by layer: of long windows no more than one layer is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from headscope.corpus.texts import sample_texts
-from headscope.corpus.windows import Counts, Cutter, cut_all
-from headscope.corpus.windows import stack as stacked
-from headscope.model.capture import STACKS, Capture, NotCaptured, attention_implementation, has_two_stacks, image_size
-from headscope.model.families.hooked import Hooked
-from headscope.model.families.small import FAMILIES, REFUSED, VOCABULARY, Family, small_network
-from headscope.model.loading import Model, as_model
-from headscope.options import Options
+from headscope.errors import HeadscopeError
+from headscope.files import give_back
+from headscope.model.beside import OUTPUTS, RETURNED, WATCHED, Beside, NoMaps
+from headscope.model.capture import Capture
+from headscope.model.proven import Proof
+from headscope.model.recording import NotCaptured
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-WINDOWS, LENGTH = 3, 64
-TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""Greatest difference of Z that passes, as a share of the largest element of Z."""
+LARGE = 2**20
+"""Elements of the A of one layer and window, above which the windows of a proof are run one after the other."""
+TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-5}
+"""Greatest difference that passes, of A, and of Z as a share of the largest element of the layer. Mostly there is none:
+but at a few lengths a product rounds otherwise for one window or head than for a whole batch."""
+BETWEEN_IMPLEMENTATIONS = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 5e-2, torch.bfloat16: 0.2}
+"""The same between two implementations of attention, which round differently."""
 
 
 @dataclass(frozen=True)
 class LayerCheck:
-    """One layer: greatest differences from the other route; Z's is a share of its largest element.
+    """One layer: greatest differences from the independent runs; of Z as a share of its largest element.
 
+    attention_difference: None where the model returns no attentions.
+    output_difference: from eager attention; default_difference: from the attention that the model was loaded with.
     rows_off: the share of the rows of A that do not add up to 1, as in models with attention sinks.
     on_padding: the greatest attention that a token pays to padding.
     """
 
     layer: int
+    tokens: int
     heads: int
     head_width: int
-    attention_difference: float
+    attention_difference: float | None
     output_difference: float
+    default_difference: float
     rows_off: float
     on_padding: float
     tolerance: float
+    default_tolerance: float
+
+    @property
+    def wrong(self) -> str:
+        """What differs, in words; empty where nothing does."""
+        if self.attention_difference is not None and not self.attention_difference <= self.tolerance:
+            return f"the captured A differs from the model's own by {self.attention_difference:.1g}"
+        if self.on_padding != 0:
+            return f"tokens pay attention to padding, {self.on_padding:.1g}"
+        if not self.output_difference <= self.tolerance:
+            return f"the captured Z differs from what enters the output projection by {self.output_difference:.1g}"
+        if not self.default_difference <= self.default_tolerance:
+            return (
+                f"Z under eager attention differs from Z under the attention that the model was loaded with by "
+                f"{self.default_difference:.1g}"
+            )
+        return ""
 
     @property
     def right(self) -> bool:
-        exact = self.attention_difference == 0 and self.on_padding == 0
-        return exact and self.output_difference <= self.tolerance
+        return not self.wrong
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What `headscope doctor` found of one stack of layers. reason: why there is nothing to compare."""
+def prove(capture: Capture, inputs: Tensor, mask: Tensor | None) -> Proof:
+    """Hold what is captured of two of these windows against the model itself, and refuse a capture that differs.
 
-    name: str
-    family: str
-    stack: str | None = None
-    route: str | None = None
-    layers: tuple[LayerCheck, ...] = ()
-    reason: str | None = None
-
-    @property
-    def right(self) -> bool:
-        return bool(self.layers) and all(layer.right for layer in self.layers)
-
-    @property
-    def verdict(self) -> str:
-        if self.reason:
-            return "not captured"
-        return "right" if self.right else "WRONG"
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row per layer."""
-        import pandas as pd
-
-        names = [name for name in LayerCheck.__dataclass_fields__ if name != "tolerance"]
-        rows = [{name: getattr(layer, name) for name in names} | {"right": layer.right} for layer in self.layers]
-        return pd.DataFrame(rows, columns=[*names, "right"])
-
-
-def doctor(model: Model | str, *, stack: str | None = None) -> list[Diagnosis]:
-    """Compare the capture of a model with an independent route, on a few windows of the sample texts.
-
-    One diagnosis per stack: one for most models, three for an encoder-decoder unless `stack` names one.
-
-    >>> import headscope
-    >>> [diagnosis] = headscope.doctor("minilm")  # doctest: +SKIP
-    >>> diagnosis.verdict  # doctest: +SKIP
-    'right'
+    inputs, mask: as `Capture.run` takes them.
     """
-    model = as_model(model)
-    inputs, mask = _sample_inputs(model)
-    return [diagnose(model.name, model.network, one, inputs, mask) for one in _stacks(model.network, stack)]
-
-
-def doctor_all() -> Iterator[tuple[Family, Diagnosis]]:
-    """Every family that headscope vouches for, and some that it refuses, from small networks with random weights."""
-    for family in (*FAMILIES, *REFUSED):
-        network = small_network(family)
-        inputs, mask = family_inputs(family, network)
-        for one in family.stacks:
-            yield family, diagnose(family.name, network, one, inputs, mask)
-
-
-def diagnose(name: str, network: Any, stack: str | None, inputs: Tensor, mask: Tensor | None) -> Diagnosis:
-    """Compare the two routes on one batch."""
-    family = network.config.model_type
-    try:
-        capture = Capture(network, stack)
-    except NotCaptured as problem:
-        return Diagnosis(name, family, stack, reason=str(problem))
-    found: list[tuple[Tensor, Tensor]] = []
-    projections: list[str] = []
-    with _next_projections(network, capture, projections) as after:
-
-        def receive(layer: int, attention: Tensor, output: Tensor) -> None:
-            found.append((attention.clone(), output.clone()))
-            after.append(layer)
-
-        capture.run(inputs, mask, receive)
-    try:
-        attentions, outputs = _other_route(network, capture, projections, inputs, mask, [A for A, _ in found])
-    except Exception as problem:
-        reason = f"the model can't be asked for its attentions ({type(problem).__name__}: {problem})"
-        return Diagnosis(name, family, stack, capture.route, reason=reason)
-    if not len(found) == len(attentions) == len(outputs):
-        reason = (
-            f"{len(found)} layers were captured, but the model returns {len(attentions)} attention maps and "
-            f"{len(outputs)} outputs were seen"
-        )
-        return Diagnosis(name, family, stack, capture.route, reason=reason)
-    real = mask.bool() if mask is not None else None
-    checks = [
-        _check(layer, *captured, *other, real)
-        for layer, (captured, other) in enumerate(zip(found, zip(attentions, outputs, strict=True), strict=True))
-    ]
-    return Diagnosis(name, family, capture.stack, capture.route, tuple(checks))
-
-
-def family_inputs(family: Family, network: Any) -> tuple[Tensor, Tensor | None]:
-    """Random inputs for a small network, and their mask; the last text is padded."""
-    generator = torch.Generator().manual_seed(1)
-    if family.kind == "vision":
-        size = network.config.image_size
-        return torch.randn(2, 3, size, size, generator=generator), None
-    if family.kind == "sound":
-        return torch.randn(2, 8, 24, generator=generator), None
-    ids = torch.randint(5, VOCABULARY, (2, 16), generator=generator)
-    mask = torch.ones_like(ids)
-    mask[-1, 10:] = 0
-    return ids, mask
-
-
-def _sample_inputs(model: Model) -> tuple[Tensor, Tensor | None]:
-    """Windows of the sample texts and their mask; for a vision model, noise."""
-    if model.network.main_input_name == "pixel_values":
-        noise = torch.randn(WINDOWS, model.network.config.num_channels, *image_size(model.network.config))
-        return noise.to(model.device, next(model.network.parameters()).dtype), None
-    length = min(LENGTH, model.longest or LENGTH)
-    options = Options(length=length, short="pad", windows="first")
-    batch = stacked(list(cut_all(sample_texts(), Cutter(model.tokenizer, options), Counts(), WINDOWS)))
-    mask = torch.from_numpy(batch.mask).to(model.device)
-    # The last window is cut short, so that padding is put to the test as well.
-    mask[-1, length // 2 :] = 0
-    return torch.from_numpy(batch.ids).to(model.device), mask
-
-
-def _stacks(network: Any, asked: str | None) -> tuple[str | None, ...]:
-    return STACKS if asked is None and has_two_stacks(network) else (asked,)
-
-
-def _check(layer: int, A: Tensor, Z: Tensor, other_A: Tensor, other_Z: Tensor, real: Tensor | None) -> LayerCheck:
-    """A: (B, H, S, S); Z: (B, H, S, d); real: (B, S), not padding."""
-    heads, width = Z.shape[1], Z.shape[3]
-    off, on_padding = _rows_off(A, real), 0.0
-    if real is not None:
-        paid = A * real[:, None, :, None] * ~real[:, None, None, :]
-        on_padding = float(paid.abs().max())
-        keep = real[:, None, :, None]
-        A, Z, other_A, other_Z = A * keep, Z * keep, other_A * keep, other_Z * keep
-    largest = float(other_Z.abs().max()) or 1.0
-    return LayerCheck(
-        layer,
-        heads,
-        width,
-        float((A - other_A).abs().max()),
-        float((Z.float() - other_Z.float()).abs().max()) / largest,
-        off,
-        on_padding,
-        TOLERANCE[Z.dtype],
+    way, checks = "", []
+    batches = _batches(capture, inputs, mask)
+    for batch in batches:
+        way, found = compare(capture, *batch)
+        checks += found
+        give_back()
+    for check in checks:
+        if check.wrong:
+            raise NotCaptured(
+                f"The {capture.name} is not captured rightly: in layer {check.layer} {check.wrong}. "
+                "headscope can't measure this model."
+            )
+    attention = [check.attention_difference for check in checks if check.attention_difference is not None]
+    return Proof(
+        attention=max(attention, default=None),
+        output=max(check.output_difference for check in checks),
+        default=max(check.default_difference for check in checks),
+        layers=len(checks) // len(batches),
+        windows=sum(len(some) for some, _ in batches),
+        tokens=checks[0].tokens,
+        way=way,
+        implementation=str(capture.network.config._attn_implementation),
     )
 
 
-def _rows_off(A: Tensor, real: Tensor | None) -> float:
-    sums = A.float().sum(-1)
-    rows = sums.transpose(1, 2)[real] if real is not None else sums
-    return float(((rows - 1).abs() > 100 * TOLERANCE[A.dtype]).float().mean())
+def _batches(capture: Capture, inputs: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
+    """The first window and the one with the most padding: few enough to be quick, and padding is put to the test.
 
-
-def _other_route(
-    network: Any, capture: Capture, projections: list[str], inputs: Tensor, mask: Tensor | None, maps: list[Tensor]
-) -> tuple[list[Tensor], list[Tensor]]:
-    """A and Z of every layer of the stack. maps: the captured A, for families whose Z is computed as A times V."""
-    seen: list[Tensor] = []
-    handles = []
-
-    def keep_input(module: nn.Module, given: tuple[Tensor, ...]) -> None:
-        seen.append(given[0].clone())
-
-    if capture.hooked is None:
-        for name in dict.fromkeys(projections):
-            handles.append(network.get_submodule(name).register_forward_pre_hook(keep_input))
-    else:
-        handles += _watch_values(network, capture.hooked, seen)
-    try:
-        with torch.inference_mode(), attention_implementation(network, "eager"):
-            returned = network(**capture.arguments(inputs, mask), output_attentions=True)
-    finally:
-        for handle in handles:
-            handle.remove()
-    field = {None: "attentions", "cross": "cross_attentions"}.get(capture.stack, f"{capture.stack}_attentions")
-    attentions = list(returned[field])
-    if capture.hooked is not None:
-        return attentions, [A @ V for A, V in zip(maps, seen, strict=True)]
-    return attentions, [joined.view(*joined.shape[:2], capture.heads, -1).transpose(1, 2) for joined in seen]
-
-
-def _watch_values(network: Any, hooked: Hooked, seen: list[Tensor]) -> list[Any]:
-    def keep_values(module: nn.Module, given: tuple[Tensor, ...], named: dict[str, Any]) -> None:
-        seen.append(hooked.values(module, given[0] if given else named["hidden_states"]))
-
-    return [
-        module.register_forward_pre_hook(keep_values, with_kwargs=True)
-        for module in network.modules()
-        if type(module).__name__ == hooked.attention
-    ]
-
-
-@contextmanager
-def _next_projections(network: Any, capture: Capture, names: list[str]) -> Iterator[list[int]]:
-    """Finds the output projection of each layer: the first matrix, after the layer has reported, that its Z can enter.
-
-    Yields a list; whoever receives a layer appends to it, and the name of the projection is appended to `names`.
+    They are run together, as a study runs them, or, where the A of a layer is large, one after the other.
     """
-    waiting: list[int] = []
-    width = capture.heads * capture.head_width
-    handles = []
+    if mask is None:
+        return [(inputs[:2], None)]
+    shortest = int(mask[1:].sum(1).argmin()) + 1 if len(mask) > 1 else 0
+    chosen = sorted({0, shortest})
+    large = capture.heads * mask.shape[1] ** 2 > LARGE
+    return [(inputs[some], mask[some]) for some in ([[one] for one in chosen] if large else [chosen])]
 
-    def watch(name: str) -> Any:
-        def entered(module: nn.Module, given: tuple[Any, ...]) -> None:
-            if waiting and given and isinstance(given[0], Tensor) and given[0].shape[-1] == width:
-                waiting.clear()
-                names.append(name)
 
-        return entered
+def compare(capture: Capture, inputs: Tensor, mask: Tensor | None) -> tuple[str, list[LayerCheck]]:
+    """What was compared, and every layer held against the independent runs."""
+    for way in (RETURNED, WATCHED) if capture.route == "interface" else (RETURNED, OUTPUTS):
+        with suppress(NoMaps):
+            return way, _compared(capture, inputs, mask, way)
+    raise NotCaptured(
+        f"The {capture.name} shows no attentions when it runs by itself, so that what is captured of it can't be "
+        "proved; headscope measures only what it can prove."
+    )
 
-    for name, module in network.named_modules():
-        weight = getattr(module, "weight", None)
-        if isinstance(weight, Tensor) and weight.ndim == 2 and not isinstance(module, nn.Embedding):
-            handles.append(module.register_forward_pre_hook(watch(name)))
-    try:
-        yield waiting
-    finally:
-        for handle in handles:
-            handle.remove()
+
+def _compared(capture: Capture, inputs: Tensor, mask: Tensor | None, way: str) -> list[LayerCheck]:
+    arguments = capture.arguments(inputs, mask)
+    with closing(Beside(capture, arguments, way)) as eager, closing(Beside(capture, arguments, None)) as default:
+        layers = _Layers(capture, eager, default, mask)
+        try:
+            capture.run_by_heads(inputs, mask, layers.receive)
+        except (HeadscopeError, NoMaps, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as problem:
+            reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            raise NotCaptured(f"The {capture.name} can't be measured: running it failed with {reason}.") from problem
+        return layers.finished()
+
+
+class _Layers:
+    """Holds each layer against the independent runs, some heads after the others."""
+
+    def __init__(self, capture: Capture, eager: Beside, default: Beside, mask: Tensor | None) -> None:
+        self._capture = capture
+        self._eager = eager
+        self._default = default
+        self._mask = mask
+        self._keep = None if mask is None else mask.bool()[:, None, :, None]
+        self._layer: int | None = None
+        self._checks: list[LayerCheck] = []
+
+    def receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+        if layer != self._layer:
+            self._finish_layer()
+            self._layer = layer
+            self._own = self._eager.attention(layer)
+            self._check_shape(layer, attention)
+            whole = attention.new_empty(len(attention), self._capture.heads, attention.shape[2], 0)
+            self._entering = self._capture.places[layer].split(self._eager.entering(layer), whole)
+            self._outputs: list[Tensor] = []
+            self._differences = [0.0, 0.0, 0.0]
+            self._rows: list[Tensor] = []
+        output = output[..., : self._entering.shape[-1]]
+        off = 0.0 if self._own is None else self._largest(attention - self._own[:, heads])
+        output_off = self._largest(output - self._entering[:, heads])
+        paid = 0.0 if self._mask is None else self._largest(attention * (self._mask == 0)[:, None, None, :])
+        self._differences = [max(pair) for pair in zip(self._differences, (off, output_off, paid), strict=True)]
+        self._rows.append(self._of_tokens(attention.float().sum(-1, keepdim=True)))
+        self._outputs.append(output.clone())
+
+    def finished(self) -> list[LayerCheck]:
+        self._finish_layer()
+        return self._checks
+
+    def _finish_layer(self) -> None:
+        if self._layer is None:
+            return
+        output = torch.cat(self._outputs, 1)
+        place = self._capture.places[self._layer]
+        default = place.split(self._default.entering(self._layer), output)
+        largest = self._largest(self._entering) or 1.0
+        attention_off, output_off, paid = self._differences
+        kind = output.dtype
+        rows = torch.cat(self._rows)
+        check = LayerCheck(
+            self._layer,
+            output.shape[2],
+            output.shape[1],
+            output.shape[3],
+            None if self._own is None else attention_off,
+            output_off / largest,
+            self._largest(output - default) / largest,
+            float(((rows - 1).abs() > 100 * TOLERANCE[kind]).float().mean()),
+            paid,
+            TOLERANCE[kind],
+            BETWEEN_IMPLEMENTATIONS[kind],
+        )
+        if check.right:
+            self._default.replace(place.join(output))
+        self._checks.append(check)
+        self._own = None
+
+    def _check_shape(self, layer: int, attention: Tensor) -> None:
+        tokens = (self._mask.shape[1],) * 2 if self._mask is not None else attention.shape[2:3] * 2
+        if tuple(attention.shape[2:]) != tuple(tokens):
+            raise NotCaptured(
+                f"The {self._capture.name} is not captured rightly: in layer {layer} a map is "
+                f"{' x '.join(map(str, attention.shape[2:]))}, not tokens by tokens."
+            )
+
+    def _largest(self, tensor: Tensor) -> float:
+        """Greatest magnitude, in the rows of tokens that are not padding. tensor: (B, H, S, ...)."""
+        tensor = tensor.float()
+        return float((tensor if self._keep is None else tensor.where(self._keep, 0)).abs().max())
+
+    def _of_tokens(self, rows: Tensor) -> Tensor:
+        """The values of (B, H, S, 1) that belong to tokens."""
+        return rows.flatten() if self._keep is None else rows[self._keep.expand_as(rows)]

@@ -13,7 +13,8 @@ from headscope.measure.accumulate import AllMeasures
 from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.tables import heads_table
 from headscope.measure.triangles import unpack
-from headscope.model.capture import Capture, ReceiveHeads
+from headscope.model.capture import Capture
+from headscope.model.recording import ReceiveHeads
 from headscope.options import Options
 
 if TYPE_CHECKING:

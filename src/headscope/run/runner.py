@@ -18,6 +18,8 @@ from headscope.errors import HeadscopeError
 from headscope.files import checksum
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
+from headscope.model.proof import prove
+from headscope.model.proven import Proof
 from headscope.options import Options
 from headscope.progress import Bar
 from headscope.run import checkpoints
@@ -37,7 +39,8 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class Ran:
-    """How a run went, for whoever writes about it. fingerprints: of its shards, by their number in the whole."""
+    """How a run went, for whoever writes about it. fingerprints: of its shards, by their number in the whole. proof:
+    that the capture is right, on the first windows; None where there is no window."""
 
     engine: str
     workers: int
@@ -46,6 +49,7 @@ class Ran:
     batch_size: int
     windows: int
     fingerprints: dict[int, str]
+    proof: Proof | None
 
 
 class Run:
@@ -78,6 +82,7 @@ class Run:
         self._fingerprints: list[str] = []
         self._measured = 0
         self._read_all = threading.Event()
+        self._proof: Proof | None = None
 
     def measure(self, finish: Callable[[ExactSum, Ran], Result]) -> Result:
         """Run, and hand the sum of all shards to `finish`; only when that returns are the checkpoints removed."""
@@ -110,7 +115,7 @@ class Run:
             bar.expect(*self._total())
             kept.check()
 
-        to_do = self._to_do(_ahead(self._shards(), AHEAD), dict(kept.fingerprints), tick)
+        to_do = self._to_do(self._proved(_ahead(self._shards(), AHEAD)), dict(kept.fingerprints), tick)
         with closing(engine.run(to_do, tick, bar.say)) as measured:
             for done in measured:
                 index = done.shard.index
@@ -128,6 +133,13 @@ class Run:
         wanted = (lambda window: part.holds(window, per_shard)) if part.of > 1 else None
         yield from cut_shards(self._source.windows(wanted), per_shard)
         self._read_all.set()
+
+    def _proved(self, shards: Iterable[Shard]) -> Iterator[Shard]:
+        """The same shards; before the first is handed on, the capture is proved right on windows of it."""
+        for shard in shards:
+            if self._proof is None:
+                self._proof = prove(self._capture, *self._capture.inputs(shard.batch))
+            yield shard
 
     def _to_do(self, shards: Iterable[Shard], kept: dict[int, str], tick: Callable[[int], None]) -> Iterator[Shard]:
         """The shards that no checkpoint holds; those that one holds must be of the same windows."""
@@ -179,6 +191,7 @@ class Run:
             kept.batch_size or self._options.windows_at_once,
             self._measured,
             {self._part.in_the_whole(index): value for index, value in enumerate(self._fingerprints)},
+            self._proof,
         )
 
 

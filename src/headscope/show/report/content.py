@@ -16,7 +16,7 @@ from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
 from headscope.show.report.tables import columns_of
-from headscope.wording import model_label, percent
+from headscope.wording import model_label, percent, ranges
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -139,6 +139,8 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
             "Shape": f"{model.layers} layers × {model.heads} heads{wide}",
             "Stack": model.stack,
             "Precision": model.dtype,
+            "Heads": model.proof and model.proof.sentence,
+            "Layers without attention": model.other_layers and _others(model.other_layers),
             "Weights, SHA-256": model.weights_sha256,
         },
         manifest.kind.capitalize(): {
@@ -165,6 +167,14 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
     return {
         title: {label: value for label, value in block.items() if value is not None} for title, block in blocks.items()
     }
+
+
+def _others(layers: dict[str, str]) -> str:
+    """Layer numbers by what they are."""
+    kinds: dict[str, list[int]] = {}
+    for number, what in layers.items():
+        kinds.setdefault(what, []).append(int(number))
+    return "; ".join(f"{ranges(sorted(numbers))} ({what})" for what, numbers in kinds.items())
 
 
 def _terms(study: StudyFolder) -> dict[str, Column]:

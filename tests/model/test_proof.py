@@ -1,0 +1,155 @@
+"""A capture is proved on a study's own windows, and a wrong one is refused with the layer and what differs."""
+
+import json
+import threading
+import weakref
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AttentionInterface
+
+from headscope import HeadscopeError
+from headscope.model import beside
+from headscope.model.attention_parts import OwnAttention
+from headscope.model.beside import OUTPUTS, RETURNED, WATCHED, Beside
+from headscope.model.capture import Capture
+from headscope.model.diagnosis import family_inputs
+from headscope.model.families.small import FAMILIES, small_network
+from headscope.model.proof import prove
+
+BY_NAME = {family.name: family for family in FAMILIES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Networks this small only lose by sharing work among threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def network_and_inputs(name: str):
+    family = BY_NAME[name]
+    if not family.known:
+        pytest.skip(f"this transformers has no {name}")
+    network = small_network(family)
+    return network, *family_inputs(family, network, family.stacks[0])
+
+
+def test_a_proof_says_what_was_proved():
+    network, inputs, mask = network_and_inputs("BERT")
+    proof = prove(Capture(network), inputs, mask)
+    assert (proof.attention, proof.output, proof.layers, proof.windows, proof.tokens) == (0, 0, 3, 2, 16)
+    assert 0 < proof.default < 1e-5
+    assert (proof.way, proof.implementation) == (RETURNED, "sdpa")
+    assert proof.sentence.startswith("captured exactly: A to 0, Z to ")
+    assert proof.sentence.endswith("e-7, 3 layers")
+    assert json.loads(json.dumps(proof.as_dict()))["layers"] == 3
+
+
+def test_the_first_window_and_the_one_with_the_most_padding_are_proved(monkeypatch):
+    network, inputs, mask = network_and_inputs("BERT")
+    inputs, mask = inputs.repeat(3, 1), mask.repeat(3, 1)
+    mask[4, 5:] = 0
+    seen = []
+    ran = Capture.run_by_heads
+    monkeypatch.setattr(Capture, "run_by_heads", lambda self, *given: (seen.append(given[1]), ran(self, *given)))
+    assert prove(Capture(network), inputs, mask).windows == 2
+    assert seen[0].sum(1).tolist() == [16, 5]
+
+
+def test_large_maps_are_proved_one_window_after_the_other(monkeypatch):
+    network, inputs, mask = network_and_inputs("BERT")
+    monkeypatch.setattr("headscope.model.proof.LARGE", 0)
+    seen = []
+    ran = Capture.run_by_heads
+    monkeypatch.setattr(Capture, "run_by_heads", lambda self, *given: (seen.append(len(given[0])), ran(self, *given)))
+    proof = prove(Capture(network), inputs, mask)
+    assert seen == [1, 1]
+    assert (proof.windows, proof.layers) == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["BERT", "GPT-2", "DeepSeek-V3.2"])
+def test_an_a_without_its_mask_is_refused_with_the_layer(name, monkeypatch):
+    network, inputs, mask = network_and_inputs(name)
+    capture = Capture(network)
+    cut = OwnAttention.of_window
+    monkeypatch.setattr(OwnAttention, "of_window", lambda self, window: cut(self, window)._replace(mask=None))
+    with pytest.raises(HeadscopeError, match=r"not captured rightly: in layer 0 the captured A differs .* by [01]"):
+        prove(capture, inputs, mask)
+
+
+@pytest.mark.parametrize("name", ["AFMoE", "Laguna", "HRM-text", "Qwen3-Next", "BitNet"])
+def test_a_z_taken_before_a_gate_or_a_norm_is_refused_with_the_layer(name):
+    network, inputs, mask = network_and_inputs(name)
+    capture = Capture(network)
+    first = capture.measurable[0]
+    assert not capture.places[first].direct
+    assert prove(capture, inputs, mask).attention == 0
+    capture._plan = {key: replace(place, direct=True) for key, place in capture._plan.items()}
+    with pytest.raises(HeadscopeError, match=rf"in layer {first} the captured Z differs from what enters the output"):
+        prove(capture, inputs, mask)
+
+
+def test_a_model_that_behaves_otherwise_under_eager_is_refused():
+    """As one would that applies a mask only for the names of implementations that it knows."""
+    network, inputs, mask = network_and_inputs("BERT")
+    attention = network.encoder.layer[1].attention.self
+
+    def doubled(module, given):
+        return (given[0] * 2, *given[1:]) if module.config._attn_implementation == "eager" else None
+
+    attention.register_forward_pre_hook(doubled)
+    with pytest.raises(HeadscopeError, match="in layer 1 Z under eager attention differs from Z under the attention"):
+        prove(Capture(network), inputs, mask)
+
+
+def test_a_model_whose_modules_return_no_map_is_watched(monkeypatch):
+    network, inputs, mask = network_and_inputs("GPT-2")
+    monkeypatch.setattr(Beside, "_is_map", lambda self, found: False)
+    proof = prove(Capture(network), inputs, mask)
+    assert (proof.way, proof.attention) == (WATCHED, 0)
+
+
+def test_what_can_not_be_proved_is_refused(monkeypatch):
+    network, inputs, mask = network_and_inputs("GPT-2")
+    monkeypatch.setattr(Beside, "_is_map", lambda self, found: False)
+    monkeypatch.setattr(Beside, "_multiplied", lambda self, attention, output: output)
+    with pytest.raises(HeadscopeError, match=r"GPT2Model .* can't be proved"):
+        prove(Capture(network), inputs, mask)
+
+
+def test_a_model_outside_the_interface_that_returns_no_map_is_proved_by_its_outputs(monkeypatch):
+    network, inputs, mask = network_and_inputs("MPNet")
+    monkeypatch.setattr(Beside, "_is_map", lambda self, found: False)
+    proof = prove(Capture(network), inputs, mask)
+    assert (proof.way, proof.attention) == (OUTPUTS, None)
+    assert proof.sentence == "captured exactly: Z to 0, 3 layers; the model returns no A to compare"
+
+
+def test_no_more_than_one_map_is_kept(monkeypatch):
+    network, inputs, mask = network_and_inputs("BERT")
+    maps: list[weakref.ref[torch.Tensor]] = []
+    show = Beside._show
+
+    def counted(self, what, layer, tensor):
+        if what == "attention":
+            assert all(ref() is None for ref in maps)
+            maps.append(weakref.ref(tensor))
+        return show(self, what, layer, tensor)
+
+    monkeypatch.setattr(beside.Beside, "_show", counted)
+    prove(Capture(network), inputs, mask)
+    assert len(maps) == 3
+
+
+def test_a_proof_leaves_nothing_behind():
+    network, inputs, mask = network_and_inputs("MPNet")
+    before = AttentionInterface.get_interface, set(threading.enumerate())
+    implementation = network.config._attn_implementation
+    prove(Capture(network), inputs, mask)
+    assert (AttentionInterface.get_interface, set(threading.enumerate())) == before
+    assert network.config._attn_implementation == implementation
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
