@@ -139,8 +139,8 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
             "Shape": f"{model.layers} layers × {model.heads} heads{wide}",
             "Stack": model.stack,
             "Precision": model.dtype,
-            "Heads": model.proof and model.proof.sentence,
-            "Layers without attention": model.other_layers and _others(model.other_layers),
+            "Heads": model.proof.sentence if model.proof else None,
+            "Layers without attention": _others(model.other_layers) if model.other_layers else None,
             "Weights, SHA-256": model.weights_sha256,
         },
         manifest.kind.capitalize(): {
