@@ -292,7 +292,7 @@ def test_only_layers_that_were_measured_are_shown(silenced: Model, sample: list[
     partial = headscope.study(
         silenced, sample, out=tmp_path / "s", length=8, layers=(1,), max_windows=6, progress=False
     )
-    for number in figures.drawable(study):
+    for number in figures.drawable(partial):
         assert partial.figure(number).axes
     assert choices.layers_of(partial, None, choices.PAPER_LAYERS) == [1]
     with pytest.raises(HeadscopeError, match=r"Layer 2 was not measured in .*; there are layers 1\."):
@@ -319,7 +319,7 @@ def test_all_figures_of_a_study_without_any_high_pair_are_drawn(
         layer.attention.self.value.bias.data.zero_()
     empty = headscope.study(model, sample, out=tmp_path / "s", length=12, max_windows=4, progress=False)
     assert not empty.heads.pairs.any()
-    for number in figures.drawable(study):
+    for number in figures.drawable(empty):
         assert empty.figure(number).axes
 
 
