@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
+from headscope.folder.manifest import manifest_checksum
 from headscope.model.loading import Model
 from headscope.show.objects import Study
 
@@ -131,6 +133,45 @@ def test_parts_of_other_texts_cuts_models_and_options_are_refused_by_name(
     two = small_study(minilm, tmp_path / "minilm", max_windows=16)
     with pytest.raises(HeadscopeError, match=r"differ in model: .*tiny \(weights \w+\) and minilm \(weights \w+\)"):
         headscope.merge([one.folder, two.folder], out=tmp_path / "m")
+
+
+def relabelled(study: Path, out: Path, **fields: object) -> Path:
+    """A copy of a part whose study.json says otherwise, with a checksum that is right: a careful forger's."""
+    shutil.copytree(study, out)
+    path = out / "study.json"
+    said = json.loads(path.read_text())
+    changed = said | {name: said[name] | value if isinstance(value, dict) else value for name, value in fields.items()}
+    path.write_text(json.dumps(changed | {"checksum": manifest_checksum(changed)}))
+    return out
+
+
+def test_a_part_under_the_number_of_another_is_refused(parts: list[Path], tmp_path: Path) -> None:
+    """It would count twice."""
+    twin = relabelled(parts[0], tmp_path / "twin", part={"number": 2})
+    with pytest.raises(HeadscopeError, match="says it is part 2 of 3, but holds other windows than that part"):
+        headscope.merge([parts[0], twin, parts[2]], out=tmp_path / "m")
+    said = json.loads((parts[0] / "study.json").read_text())["shards"]
+    moved = {str(int(number) + 1): value for number, value in said.items()}
+    twin = relabelled(parts[0], tmp_path / "moved", part={"number": 2})
+    changed = json.loads((twin / "study.json").read_text()) | {"shards": moved}
+    (twin / "study.json").write_text(json.dumps(changed | {"checksum": manifest_checksum(changed)}))
+    with pytest.raises(HeadscopeError, match="holds other windows than that part"):
+        headscope.merge([parts[0], twin, parts[2]], out=tmp_path / "m")
+
+
+def test_a_study_json_that_was_changed_is_refused(parts: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(parts[0], tmp_path / "p")
+    path = tmp_path / "p" / "study.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(HeadscopeError, match=r"study\.json was changed after the study was finished"):
+        headscope.merge([tmp_path / "p", *parts[1:]], out=tmp_path / "m")
+
+
+@pytest.mark.parametrize("library", ["torch", "transformers", "nupunkt"])
+def test_parts_made_with_other_versions_are_refused(parts: list[Path], tmp_path: Path, library: str) -> None:
+    other = relabelled(parts[1], tmp_path / "p", versions={library: "1.2.3"})
+    with pytest.raises(HeadscopeError, match=f"differ in version of {library}: .* and 1.2.3"):
+        headscope.merge([parts[0], other, parts[2]], out=tmp_path / "m")
 
 
 @pytest.mark.parametrize("name", ["arrays.safetensors", "rest.safetensors", "example.json"])

@@ -237,3 +237,15 @@ def test_files_of_the_user_are_left_alone(tiny: Model, tmp_path: Path) -> None:
         path.write_text("mine")
     small_study(tiny, out, max_windows=32, overwrite=True)
     assert [path.read_text() for path in mine] == ["mine"] * 3
+
+
+def test_checkpoints_of_an_older_version_are_refused_and_not_gone_on_with(tiny: Model, tmp_path: Path) -> None:
+    stopped(tiny, tmp_path / "s", shard=2)
+    kept = checkpoints(tmp_path / "s")
+    plan = tmp_path / "s" / "unfinished" / "plan.json"
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"headscope": "0.1.0"}))
+    with pytest.raises(
+        HeadscopeError, match=r"differs in headscope \('0.1.0' there, '.*' now\); give the same, another"
+    ):
+        small_study(tiny, tmp_path / "s")
+    assert checkpoints(tmp_path / "s") == kept

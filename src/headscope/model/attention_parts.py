@@ -17,7 +17,7 @@ SCORES_AT_ONCE = 2**18
 """Scores, queries times keys times heads, that are computed at once where a layer may be cut: 1 MB."""
 
 
-class Part(NamedTuple):
+class SomeHeads(NamedTuple):
     """Some heads of a layer: their numbers, A (B, H, S, S) and Z (B, H, S, d), where H counts these heads."""
 
     heads: slice
@@ -102,7 +102,7 @@ def heads_at_once(call: OwnAttention, module: nn.Module, others: Mapping[str, An
     return together * max(number for number in range(1, min(groups, fitting) + 1) if groups % number == 0)
 
 
-def in_parts(call: OwnAttention, windows_at_once: int, heads_at_once: int, room: Room) -> Iterator[Part]:
+def in_parts(call: OwnAttention, windows_at_once: int, heads_at_once: int, room: Room) -> Iterator[SomeHeads]:
     """All heads of a layer. A is lent: it may lie in `room`, where the next part overwrites it."""
     windows, heads = call.query.shape[:2]
     if (windows_at_once, heads_at_once) != (windows, heads):
@@ -111,7 +111,7 @@ def in_parts(call: OwnAttention, windows_at_once: int, heads_at_once: int, room:
         some = slice(first, first + heads_at_once)
         part = call.of_heads(some) if heads_at_once < heads else call
         output, attention = part.compute() if windows_at_once == windows else _window_by_window(part, room)
-        yield Part(some, attention, output.transpose(1, 2))
+        yield SomeHeads(some, attention, output.transpose(1, 2))
 
 
 def _window_by_window(call: OwnAttention, room: Room) -> tuple[Tensor, Tensor]:

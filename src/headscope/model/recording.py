@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, PreTrainedConfig
 
 from headscope.errors import HeadscopeError
-from headscope.model.attention_parts import OwnAttention, Part, Room, heads_at_once, in_parts, windows_at_once
+from headscope.model.attention_parts import OwnAttention, Room, SomeHeads, heads_at_once, in_parts, windows_at_once
 
 Own = Callable[..., tuple[Tensor, Tensor]]
 """A family's own attention function: Z as the model goes on with it, (B, S, H, d), and A (B, H, S, S)."""
@@ -278,8 +278,8 @@ class Recorder:
             raise Enough
 
 
-def _all_heads(attention: Tensor, output: Tensor) -> Part:
-    return Part(slice(0, attention.shape[1]), attention, output)
+def _all_heads(attention: Tensor, output: Tensor) -> SomeHeads:
+    return SomeHeads(slice(0, attention.shape[1]), attention, output)
 
 
 def by_windows(tensor: Tensor, windows: int) -> Tensor:
