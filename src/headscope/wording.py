@@ -61,8 +61,8 @@ def model_label(name: str) -> str:
 def named(path: object) -> str:
     """The name of a file as it is shown and kept: a byte that is not UTF-8 by its number.
 
-    >>> named("caf\udce9.txt")
-    'caf\\\\xe9.txt'
+    >>> print(named("caf" + chr(0xDCE9) + ".txt"))
+    caf\\xe9.txt
     """
     return _UNDECODED.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", str(path))
 

@@ -57,10 +57,11 @@ def test_a_study_is_whole_although_its_summary_is_lost(place):
     assert shell("H verify lost", place).returncode == 0
 
 
-@pytest.mark.parametrize(("stream", "code"), [("/dev/full", 74), ("&-", 0)])
-def test_a_lost_error_stream_stops_nothing(place, stream, code):
-    done = shell(f"H study text.txt -m tiny --length 48 -o quiet{code} --no-figures 2>{stream}", place)
-    assert done.returncode == code
+@pytest.mark.parametrize("stream", ["/dev/full", "&-"])
+def test_a_lost_error_stream_stops_nothing(place, stream):
+    out = f"quiet{stream[-1]}"
+    done = shell(f"H study text.txt -m tiny --length 48 -o {out} --no-figures 2>{stream}", place)
+    assert done.returncode == 0
     assert "Tables:" in done.stdout
     assert shell(f"H verify nowhere 2>{stream}", place).returncode == 2
 

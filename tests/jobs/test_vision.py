@@ -31,8 +31,8 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def model_of(name: str) -> Model:
-    network = small_network(BY_NAME[name])
+def model_of(name: str, seed: int = 0) -> Model:
+    network = small_network(BY_NAME[name], seed)
     side = network.config.image_size
     return Model(network, ViTImageProcessorPil(size={"height": side, "width": side}), name)
 
@@ -68,7 +68,7 @@ def test_heads_are_measured_as_they_are_for_texts(study, pictures):
     model.network.set_attn_implementation("eager")
     with torch.no_grad():
         attentions = model.network(pixel_values=pixels, output_attentions=True).attentions
-    assert study.grid == Grid(3, 3, before=1)
+    assert study.grid == Grid(4, 4, before=1)
     first = [float(A[:, head, :, 0].mean()) for A in attentions for head in range(4)]
     assert np.allclose(study.heads["attention_to_first"], first, atol=1e-6)
     assert np.allclose(study.heads["attention_to_patch"], 1 - np.array(first), atol=1e-6)
@@ -79,8 +79,8 @@ def test_heads_are_measured_as_they_are_for_texts(study, pictures):
             found = []
             for z in heads[:, head]:
                 C = (z @ z.T).triu(1).numpy()
-                upper = np.triu_indices(10, 1)
-                high = C[upper] > 0.3 * C[upper].max() if C[upper].max() > 0 else np.zeros(45, bool)
+                upper = np.triu_indices(17, 1)
+                high = C[upper] > 0.3 * C[upper].max() if C[upper].max() > 0 else np.zeros(136, bool)
                 found += [d for d in study.grid.distance[upper][high] if not np.isnan(d)]
             distances.append(np.mean(found))
     assert np.allclose(study.heads["mean_distance"], distances)
@@ -93,7 +93,7 @@ def test_what_needs_words_is_absent(study):
             table
         )
     assert not [name for name in study.arrays if "repeat" in name or "sentence" in name]
-    assert study.arrays["attention_sum"].shape == (3, 4, 10, 10)
+    assert study.arrays["attention_sum"].shape == (3, 4, 17, 17)
 
 
 def test_dinov2_is_measured_too(pictures, tmp_path):
@@ -150,9 +150,9 @@ def test_a_study_of_images_is_verified_drawn_reported_and_compared(study, pictur
     with pytest.raises(HeadscopeError, match="Figure 8 needs sentences, which images do not have"):
         study.figure(8)
     page = study.report(tmp_path / "report.html").read_text()
-    assert "6 images of 3 x 3 patches" in page
+    assert "6 images of 4 x 4 patches" in page
     assert "sentence" not in page.split('id="definitions"')[1].split('id="cite"')[0].split("<dl")[1]
-    other = headscope.study_images(model_of("DINOv2"), pictures, out=tmp_path / "dino", progress=False)
+    other = headscope.study_images(model_of("ViT", seed=1), pictures, out=tmp_path / "other", progress=False)
     comparison = headscope.compare([study, other])
     assert comparison.claims.empty
     comparison.save(tmp_path / "compare.html")
@@ -197,12 +197,12 @@ def test_the_command_studies_a_folder_of_images_with_a_saved_model(tmp_path, pic
     out = tmp_path / "out"
     command = ["study", str(tmp_path / "photos"), "--model", str(tmp_path / "vit"), "--out", str(out)]
     assert app(command, standalone_mode=False) == 0
-    assert "1 image of 3 x 3 patches" in capsys.readouterr().out
+    assert "1 image of 4 x 4 patches" in capsys.readouterr().out
     said = json.loads((out / "study.json").read_text())
-    assert said["images"]["grid"] == {"rows": 3, "columns": 3, "before": 1}
+    assert said["images"]["grid"] == {"rows": 4, "columns": 4, "before": 1}
     assert pd.read_parquet(out / "heads.parquet").shape[0] == 12
     assert app(command, standalone_mode=False) == 2
-    assert headscope.read(out).grid == Grid(3, 3, before=1)
+    assert headscope.read(out).grid == Grid(4, 4, before=1)
     assert (out / "report.html").is_file()
 
 

@@ -3,7 +3,7 @@
 import json
 import threading
 import weakref
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -46,7 +46,7 @@ def test_a_proof_says_what_was_proved():
     assert (proof.way, proof.implementation) == (RETURNED, "sdpa")
     assert proof.sentence.startswith("captured exactly: A to 0, Z to ")
     assert proof.sentence.endswith("e-7, 3 layers")
-    assert json.loads(json.dumps(proof.as_dict()))["layers"] == 3
+    assert json.loads(json.dumps(asdict(proof)))["layers"] == 3
 
 
 def test_the_first_window_and_the_one_with_the_most_padding_are_proved(monkeypatch):

@@ -299,10 +299,10 @@ class TestInTheBrowser:
             assert box["width"] == pytest.approx(box["height"], abs=1)
             assert box["width"] > 300
 
-    def test_a_text_from_right_to_left_is_read_from_the_right(self, browser, tiny, tmp_path):
+    def test_a_text_from_right_to_left_is_read_from_the_right(self, browser, minilm, tmp_path):
         text = "جلست القطة على السجادة. هل رأيت الكلب؟\nThe end of it."
         file = tmp_path / "arabic.html"
-        file.write_text(headscope.inspect(tiny, text).html(2, 1), "utf-8")
+        file.write_text(headscope.inspect(minilm, text).html(2, 1), "utf-8")
         page = browser.new_page(viewport={"width": 1200, "height": 800})
         page.goto(file.as_uri())
         page.wait_for_selector("#heads button")

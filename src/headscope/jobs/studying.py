@@ -35,7 +35,7 @@ from headscope.folder.study_folder import claim
 from headscope.folder.writing import write
 from headscope.measure.accumulate import AllMeasures
 from headscope.measure.catalogue import SYMMETRIC
-from headscope.model.capture import Capture
+from headscope.model.capture import Capture, has_two_towers
 from headscope.model.loading import Model, as_model
 from headscope.one_text.look import look
 from headscope.options import Options
@@ -127,11 +127,15 @@ class _Job:
         self._model = model
         self._part = part
         self._example = example
+        if isinstance(given, Images) and options.stack is None and has_two_towers(model.network):
+            options = replace(options, stack="vision")
         self._capture = Capture(model.network, options.stack)
         self._source: TextWindows | ImageWindows
         if isinstance(given, Images):
             self._source, options = self._images(given, options)
         else:
+            if model.takes_images and not self._capture.reads_text:
+                raise HeadscopeError(f"{model.name} takes images, not texts; give image files, or folders of them.")
             model.check_length(options.length)
             self._source = TextWindows(
                 given,
@@ -172,10 +176,10 @@ class _Job:
 
     def _images(self, given: Images, options: Options) -> tuple[ImageWindows, Options]:
         model = self._model
-        if not model.takes_images:
+        if not model.takes_images or self._capture.reads_text:
             raise HeadscopeError(f"{model.name} does not take images; headscope study measures it over texts.")
         most = shards.WINDOWS_PER_SHARD
-        source = ImageWindows(given.images, given.name, model.tokenizer, model.name, options.max_windows, most)
+        source = ImageWindows(given.images, given.name, model.prepares_images, model.name, options.max_windows, most)
         source.grid = _grid(model, self._capture, torch.from_numpy(source.first)[None])
         at_once = options.batch_size or IMAGES_AT_ONCE
         return source, replace(options, length=source.grid.tokens, batch_size=at_once)
@@ -246,7 +250,7 @@ class _Job:
 
 def _grid(model: Model, capture: Capture, pixels: torch.Tensor) -> Grid:
     """From what was captured of one image: tokens that are more than the patches come before them."""
-    patch = getattr(model.network.config, "patch_size", None)
+    patch = getattr(capture.network.config, "patch_size", None)
     if not isinstance(patch, int):
         raise HeadscopeError(f"{model.name} does not say how large its patches are, so they have no grid.")
     rows, columns = (side // patch for side in pixels.shape[2:])

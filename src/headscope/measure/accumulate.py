@@ -80,7 +80,8 @@ class ShardOfMeasures:
                 with in_turn((layer, heads.start)):
                     self._observe(attention, output, heads, tokens, options, self._sums[index], seen.layer(index))
 
-        capture.run_by_heads(*capture.inputs(batch), receive, last=layers[-1])
+        inputs = (tokens.ids, tokens.real.long()) if batch.pixels is None else capture.inputs(batch)
+        capture.run_by_heads(*inputs, receive, last=layers[-1])
         self._refuse_nan(seen)
         with in_turn("measures"):
             for measure in MEASURES:

@@ -110,6 +110,10 @@ class Capture:
     def name(self) -> str:
         return self._name
 
+    @property
+    def reads_text(self) -> bool:
+        return self._reads_text
+
     def inputs(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """What `run` takes of a batch of windows: token ids (B, S) and their mask, or pixels and none."""
         weights = next(self._network.parameters())

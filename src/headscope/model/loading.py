@@ -38,7 +38,8 @@ RANDOM = "random:"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A transformer, its tokenizer (of a vision model its image processor), and the name it was asked for by.
+    """A transformer, its tokenizer (of a vision model its image processor), and the name it was asked for by. A model
+    of two towers, for texts and for images, has both.
 
     `headscope.load` makes one; for a network of your own: `Model(network, tokenizer, "my model")`.
     """
@@ -48,6 +49,7 @@ class Model:
     name: str
     seed: int = 0
     notices: tuple[str, ...] = ()
+    image_processor: Any = None
     """What a reader of its numbers should know of the files it was loaded from, a sentence each."""
 
     @property
@@ -66,8 +68,13 @@ class Model:
 
     @property
     def takes_images(self) -> bool:
-        name: str = self.network.main_input_name
-        return name == "pixel_values"
+        """It, or one of its two towers."""
+        return self.prepares_images is not None
+
+    @property
+    def prepares_images(self) -> Any:
+        """What scales and crops an image for it; None where it takes texts alone."""
+        return self.tokenizer if self.network.main_input_name == "pixel_values" else self.image_processor
 
     @property
     def embedding_rows(self) -> int | None:
@@ -138,6 +145,12 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
         check_numbers(folder / CONFIG, config)
         network_class, config = _network_class(shown, config)
         tokenizer = _tokenizer(folder, fields, config, for_images=network_class.main_input_name == "pixel_values")
+        images = None
+        if network_class.main_input_name == "input_ids" and isinstance(fields.get("vision_config"), dict):
+            try:
+                images = _tokenizer(folder, fields, config, for_images=True)
+            except HeadscopeError as problem:
+                notices.append(f"Its images can't be measured, only texts: {problem}")
         kind = getattr(torch, dtype)
         if random:
             network = _drawn(shown, network_class, config, kind, seed)
@@ -153,7 +166,7 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
                 notices += beginning_notice(network, tokenizer)
     with _told(f"{shown} can't be put on {target}"):
         network = network.to(target)
-    return Model(network, tokenizer, shown, seed, tuple(printable(notice) for notice in notices))
+    return Model(network, tokenizer, shown, seed, tuple(printable(notice) for notice in notices), images)
 
 
 def _config(path: Path, fields: dict[str, Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,7 +90,7 @@ def _show_vocabulary(folder: Path, view: Path) -> None:
             raise HeadscopeError(f"{path} can't be read: {problem.strerror or problem}.") from None
         if not 0 < size <= _LARGEST:
             raise HeadscopeError(f"{path} is {f'{size // MEGABYTE:,} MB large' if size else 'empty'}; fetch it again.")
-        shutil.copyfile(path, view / path.name)
+        (view / path.name).symlink_to(path.resolve())
 
 
 def _check_whole(path: Path) -> None:
