@@ -95,10 +95,10 @@ class Proof:
 
     @property
     def sentence(self) -> str:
-        attention = "" if self.attention is None else f"A to {_short(self.attention)}, "
+        attention = "" if self.attention is None else f"A to {short(self.attention)}, "
         unseen = "; it returns no A to compare" if self.attention is None else ""
-        default = "" if self.implementation == "eager" else f"; Z under {self.implementation} to {_short(self.default)}"
-        return f"captured exactly: {attention}Z to {_short(self.output)}, {self.layers} layers{default}{unseen}"
+        default = "" if self.implementation == "eager" else f"; Z under {self.implementation} to {short(self.default)}"
+        return f"captured exactly: {attention}Z to {short(self.output)}, {self.layers} layers{default}{unseen}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -267,5 +267,9 @@ class _Layers:
         return rows.flatten() if self._keep is None else rows[self._keep.expand_as(rows)]
 
 
-def _short(difference: float) -> str:
+def short(difference: float) -> str:
+    """
+    >>> short(3.4e-07), short(0.0)
+    ('3e-7', '0')
+    """
     return f"{difference:.0e}".replace("e-0", "e-") if difference else "0"
