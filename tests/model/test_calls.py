@@ -185,7 +185,7 @@ def test_narrow_heads_are_filled_up_with_zeros():
         ("XLNet", None, "do not have the axes windows, heads, tokens"),
         ("Mamba", None, "no attention is seen"),
         ("DiffLlama", None, "several attentions enter an output projection together"),
-        ("DeepSeek-V4", None, "in layer 0 its attention maps are 8 x 10 for 8 tokens, not tokens by tokens"),
+        ("DeepSeek-V4", None, "its attention maps are 8 x 10 for 8 tokens, not tokens by tokens"),
         ("T5Gemma 2", "decoder", "its attention maps are 5 x 13 for 8 tokens in the encoder and 5 in the decoder"),
         ("T5Gemma 2", "cross", "its attention maps are 5 x 13 for 8 tokens in the encoder and 5 in the decoder"),
     ],

@@ -11,8 +11,9 @@ import transformers
 from headscope import HeadscopeError
 from headscope.model import attention_parts as own_attention
 from headscope.model import recording
-from headscope.model.capture import Capture, image_size, tower
+from headscope.model.capture import Capture
 from headscope.model.families.small import FAMILIES, VOCABULARY, Family, small_network
+from headscope.model.stacks import image_size, tower
 
 pytestmark = pytest.mark.model
 

@@ -44,8 +44,8 @@ def test_a_proof_says_what_was_proved():
     assert (proof.attention, proof.output, proof.layers, proof.windows, proof.tokens) == (0, 0, 3, 2, 16)
     assert 0 < proof.default < 1e-5
     assert (proof.way, proof.implementation) == (RETURNED, "sdpa")
-    assert proof.sentence.startswith("captured exactly: A to 0, Z to ")
-    assert proof.sentence.endswith("e-7, 3 layers")
+    assert proof.sentence.startswith("captured exactly: A to 0, Z to 0, 3 layers; Z under sdpa to ")
+    assert proof.sentence.endswith("e-7")
     assert json.loads(json.dumps(asdict(proof)))["layers"] == 3
 
 
@@ -106,6 +106,13 @@ def test_a_model_that_behaves_otherwise_under_eager_is_refused():
         prove(Capture(network), inputs, mask)
 
 
+def test_a_model_that_draws_at_random_is_refused_as_such():
+    network, inputs, mask = network_and_inputs("BERT")
+    network.embeddings.register_forward_hook(lambda module, given, made: made + torch.randn_like(made))
+    with pytest.raises(HeadscopeError, match="draws at random while it runs"):
+        prove(Capture(network), inputs, mask)
+
+
 def test_a_model_whose_modules_return_no_map_is_watched(monkeypatch):
     network, inputs, mask = network_and_inputs("GPT-2")
     monkeypatch.setattr(Beside, "_is_map", lambda self, found: False)
@@ -126,7 +133,7 @@ def test_a_model_outside_the_interface_that_returns_no_map_is_proved_by_its_outp
     monkeypatch.setattr(Beside, "_is_map", lambda self, found: False)
     proof = prove(Capture(network), inputs, mask)
     assert (proof.way, proof.attention) == (OUTPUTS, None)
-    assert proof.sentence == "captured exactly: Z to 0, 3 layers; the model returns no A to compare"
+    assert proof.sentence == "captured exactly: Z to 0, 3 layers; it returns no A to compare"
 
 
 def test_no_more_than_one_map_is_kept(monkeypatch):

@@ -137,13 +137,11 @@ def _table(title: str, *first: str) -> Table:
 def _differences(
     attention: Iterable[float | None], output: Iterable[float], rows_off: Iterable[float]
 ) -> tuple[str, str, str]:
+    from headscope.model.proven import short
+
     a, z, off = max((one for one in attention if one is not None), default=None), max(output), max(rows_off)
-    return ("–" if a is None else _short(a), _short(z), f"{off:.0%}" if off else "none")
+    return ("–" if a is None else short(a), short(z), f"{off:.0%}" if off else "none")
 
 
 def _of_z(layer: LayerCheck) -> float:
     return max(layer.output_difference, layer.default_difference)
-
-
-def _short(difference: float) -> str:
-    return f"{difference:.1g}" if difference else "0"

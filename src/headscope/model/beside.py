@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from headscope.errors import HeadscopeError
-from headscope.model.capture import Capture, input_name
+from headscope.model.capture import Capture
 from headscope.model.recording import Enough, NotCaptured, Watch, attention_implementation, by_windows, entering
+from headscope.model.stacks import input_name
 
 RETURNED = "attentions that the model returns"
 WATCHED = "attention seen at torch's own functions"

@@ -9,14 +9,12 @@ towers has `text` and `vision`. In hybrids some layers have no attention: those 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
@@ -33,11 +31,7 @@ from headscope.model.recording import (
     leaving,
     listening,
 )
-
-STACKS = ("encoder", "decoder", "cross")
-"""Of an encoder-decoder: self attention of either, and the decoder's attention to the encoder."""
-TOWERS = ("text", "vision")
-"""Of a model that compares texts with images."""
+from headscope.model.stacks import chosen_stack, has_two_stacks, image_size, input_name, tower
 
 Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d). A is lent: the next layer overwrites it."""
@@ -65,7 +59,7 @@ class Capture:
             )
         self._name = f"model {type(network).__name__} (family {network.config.model_type})"
         self._two_stacks = has_two_stacks(network)
-        self.stack = self._chosen_stack(network, stack)
+        self.stack = chosen_stack(network, self._name, stack)
         self._network = tower(network, self.stack)
         self._takes = input_name(self._network)
         self._reads_text = self._takes == "input_ids"
@@ -189,17 +183,6 @@ class Capture:
             stack.enter_context(suppress(Enough))
             self._network(**self.arguments(inputs, mask))
 
-    def _chosen_stack(self, network: Any, stack: str | None) -> str | None:
-        known = STACKS if self._two_stacks else TOWERS if has_two_towers(network) else ()
-        if stack is None:
-            return known[0] if known else None
-        if stack in known:
-            return stack
-        if known:
-            raise HeadscopeError(f"--stack is {stack!r}; it must be {', '.join(known[:-1])} or {known[-1]}.")
-        kind = "models of two towers" if stack in TOWERS else "encoder-decoders"
-        raise HeadscopeError(f"--stack {stack} is for {kind}; the {self._name} has one stack of layers.")
-
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
         inputs = self._probe_inputs(_PROBE_WINDOWS)
@@ -251,7 +234,18 @@ class Capture:
         mine = [call for call in mine if call.seen == "interface" or call.inside[:1] not in layers]
         if not mine:
             raise NotCaptured(f"The heads of the {self._name} can't be captured: {self._why_none(probe)}.")
+        kinds = {(call.seen, call.module) for call in mine}
+        unlike = [call for call in self._unlike(probe.calls) if (call.seen, call.module) in kinds]
+        if unlike:
+            raise NotCaptured(f"The heads of the {self._name} can't be captured: {self._why_not(unlike)}.")
         return mine
+
+    def _unlike(self, calls: Sequence[Call]) -> list[Call]:
+        """The calls that belong to no stack."""
+        if self._two_stacks and not self._reads_text:
+            calls = [call for call in calls if call.queries != _DECODER_PROBE]
+        sizes = self._sizes()
+        return [call for call in calls if not self._is_mine(call) and (call.queries, call.keys) not in sizes]
 
     def _why_none(self, probe: Probe) -> str:
         if not probe.calls and not probe.softmaxes:
@@ -259,16 +253,19 @@ class Capture:
         if any(not call.heads for call in probe.calls):
             return "its attention maps and outputs do not have the axes windows, heads, tokens"
         if probe.calls:
-            return self._why_not(
-                [call for call in probe.calls if (call.queries, call.keys) not in self._sizes()] or probe.calls
+            unlike = self._unlike(probe.calls)
+            return (
+                self._why_not(unlike) if unlike else f"no map of its {self.stack}'s attention is seen, tokens by tokens"
             )
         softmax = " x ".join(map(str, probe.softmaxes[-1]))
         return f"its softmax, {softmax} for {self._given()}, is not a map that is multiplied with values"
 
     def _why_not(self, calls: Sequence[Call]) -> str:
-        parts = [call.keys for call in calls if call.windows != _PROBE_WINDOWS]
+        parts = [call.keys for call in calls if call.windows > _PROBE_WINDOWS]
         if parts:
             return f"it attends within parts of {self._given()}, of {parts[0]} tokens, and not over all of it"
+        if any(call.windows < _PROBE_WINDOWS for call in calls):
+            return "it joins all texts or images of a batch in one attention map"
         sizes = ", ".join(dict.fromkeys(f"{call.queries} x {call.keys}" for call in calls))
         return f"its attention maps are {sizes} for {self._given()}, not tokens by tokens"
 
@@ -293,7 +290,8 @@ class Capture:
             return self._sizes().get(size) == self.stack
         if self._reads_text:
             return size == (_TEXT_PROBE, _TEXT_PROBE)
-        return call.queries == call.keys != _DECODER_PROBE
+        decoder = self._two_stacks and call.queries == _DECODER_PROBE
+        return call.queries == call.keys and not decoder
 
     def _numbered(self, mine: Sequence[Call], calls: Sequence[Call]) -> tuple[list[int], int, dict[int, str]]:
         """The number of the layer of each call; how many layers there are; those without a call, and what they are.
@@ -316,7 +314,7 @@ class Capture:
                 if len(layers) == (expected or len(layers)):
                     unlike = {
                         call.inside[level][1]: call
-                        for call in sorted(calls, key=lambda call: call.seen == "interface")
+                        for call in self._unlike(calls)
                         if call.inside[level : level + 1] and call.inside[level][0] == name
                     }
                     return numbers, len(layers), self._others(layers, mine, numbers, unlike)
@@ -331,8 +329,8 @@ class Capture:
         self, layers: Any, mine: Sequence[Call], numbers: Sequence[int], unlike: Mapping[int, Call]
     ) -> dict[int, str]:
         """What the layers without a call are: the class of what only they have. unlike: a layer -> a call in it that
-        may not be one of the stack."""
-        attending = {call.module for call in mine if call.module is not None}
+        belongs to no stack."""
+        attending = {call.module for call in mine}
         usual = {type(module) for number in numbers for module in layers[number].modules()}
         others = {}
         for number, layer in enumerate(layers):
@@ -394,38 +392,6 @@ _TEXT_PROBE, _DECODER_PROBE = 8, 5
 _PROBE_WINDOWS = 2
 _FIRST_TOKEN = 5
 """Of the probe; the first ids of a vocabulary are often special."""
-
-
-def has_two_stacks(network: Any) -> bool:
-    """An encoder and a decoder; told by what it takes, because T5's encoder alone has the same configuration."""
-    return "decoder_input_ids" in inspect.signature(network.forward).parameters
-
-
-def has_two_towers(network: Any) -> bool:
-    """A model for texts beside one for images, as in CLIP."""
-    return all(isinstance(getattr(network, f"{name}_model", None), PreTrainedModel) for name in TOWERS)
-
-
-def tower(network: Any, stack: str | None) -> Any:
-    """The part of a network that a stack belongs to: one of two towers, otherwise all of it."""
-    return getattr(network, f"{stack}_model") if stack in TOWERS and has_two_towers(network) else network
-
-
-def input_name(network: Any) -> str:
-    """What a network takes; some take over the name of another kind of model."""
-    name: str = network.main_input_name
-    parameters = inspect.signature(network.forward).parameters
-    return "pixel_values" if name not in parameters and "pixel_values" in parameters else name
-
-
-def image_size(config: Any) -> tuple[int, int]:
-    """Height and width of the images that a vision model takes."""
-    size = getattr(config, "image_size", None)
-    if not isinstance(size, int | list | tuple):
-        raise NotCaptured(
-            f"The configuration of family {config.model_type} names no one size of its images, which headscope needs."
-        )
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
 def _channels(config: Any) -> int:

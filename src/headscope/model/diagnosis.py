@@ -12,20 +12,12 @@ from torch import Tensor
 from headscope.corpus.texts import sample_texts
 from headscope.corpus.windows import Counts, Cutter, cut_all
 from headscope.corpus.windows import stack as stacked
-from headscope.model.capture import (
-    STACKS,
-    TOWERS,
-    Capture,
-    has_two_stacks,
-    has_two_towers,
-    image_size,
-    input_name,
-    tower,
-)
+from headscope.model.capture import Capture
 from headscope.model.families.small import FAMILIES, REFUSED, VOCABULARY, Family, small_network
 from headscope.model.loading import Model, as_model
 from headscope.model.proof import LayerCheck, compare
 from headscope.model.recording import NotCaptured
+from headscope.model.stacks import STACKS, TOWERS, has_two_stacks, has_two_towers, image_size, input_name, tower
 from headscope.options import Options
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from headscope.model.attention_parts import OwnAttention
 from headscope.model.recording import (
-    Own,
     Place,
     Plan,
     Watch,
@@ -33,7 +32,8 @@ class Call:
 
     seen: "interface" or "watch", and number: its number among those. heads, width: of Z; 0 where A and Z are not of
     (B, H, queries, keys) and (B, H, queries, width). inside: the lists of modules that it was made in, outermost first,
-    each with its place there. path: the modules that it was made in, innermost first, up to such a list.
+    each with its place there. path: the modules that it was made in, innermost first, up to such a list;
+    module: the class of the innermost.
     projection: what its output enters first, "" where that is unknown. direct: what enters is what the call returned,
     bit for bit; tokens_first: as (S, B, H * d). alone: no other call enters with it.
     """
@@ -47,7 +47,7 @@ class Call:
     width: int
     inside: tuple[tuple[str, int], ...]
     path: tuple[str, ...]
-    module: type[nn.Module] | None = None
+    module: type[nn.Module]
     projection: str = ""
     direct: bool = False
     tokens_first: bool = False
@@ -75,15 +75,15 @@ class Probe:
         self.entries: list[tuple[str, Call | None]] = []
         self.softmaxes: list[tuple[int, ...]] = []
 
-    def interface_call(self, own: Own, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
+    def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         output, attention = call.compute()
-        return self._follow(output, self._noted("interface", attention, output.transpose(1, 2), type(module)))
+        return self._follow(output, self._noted("interface", attention, output.transpose(1, 2)))
 
     def product(self, attention: Tensor, output: Tensor) -> Tensor:
         maps, outputs = by_windows(attention, self._windows), by_windows(output, self._windows)
-        return self._follow(output, self._noted("watch", maps, outputs, None))
+        return self._follow(output, self._noted("watch", maps, outputs))
 
-    def _noted(self, seen: str, attention: Tensor | None, output: Tensor, module: type[nn.Module] | None) -> Call:
+    def _noted(self, seen: str, attention: Tensor | None, output: Tensor) -> Call:
         """output: (B, H, S, d)."""
         shape = tuple(attention.shape) if attention is not None else ()
         fits = len(shape) == 4 and output.ndim == 4 and shape[:3] == tuple(output.shape[:3])
@@ -93,7 +93,8 @@ class Probe:
         inside = tuple(self._lists[name] for name in self._active if name in self._lists)
         outermost = next((place for place, name in enumerate(self._active) if name in self._lists), 1)
         path = tuple(reversed(self._active[outermost:]))
-        call = Call(seen, number, windows, heads, queries, keys, width, inside, path, module)
+        innermost = self._network.get_submodule(self._active[-1])
+        call = Call(seen, number, windows, heads, queries, keys, width, inside, path, type(innermost))
         self.calls.append(call)
         return call
 
@@ -195,7 +196,7 @@ class Nudging:
     def windows(self) -> int:
         return self._heads + 1
 
-    def interface_call(self, own: Own, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
+    def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         output, attention = call.compute()
         return self._nudged("interface", attention, output.transpose(1, 2)).transpose(1, 2)
 

@@ -123,11 +123,24 @@ def compare(capture: Capture, inputs: Tensor, mask: Tensor | None) -> tuple[str,
     """What was compared, and every layer held against the independent runs."""
     for way in (RETURNED, WATCHED) if capture.route == "interface" else (RETURNED, OUTPUTS):
         with suppress(NoMaps):
-            return way, _compared(capture, inputs, mask, way)
+            checks = _compared(capture, inputs, mask, way)
+            if not all(check.right for check in checks) and _draws_at_random(capture, inputs, mask):
+                raise NotCaptured(
+                    f"The {capture.name} draws at random while it runs, so that no two runs are alike; headscope can't "
+                    "measure it."
+                )
+            return way, checks
     raise NotCaptured(
         f"The {capture.name} shows no attentions when it runs by itself, so that what is captured of it can't be "
         "proved; headscope measures only what it can prove."
     )
+
+
+def _draws_at_random(capture: Capture, inputs: Tensor, mask: Tensor | None) -> bool:
+    runs: list[list[Tensor]] = [[], []]
+    for run in runs:
+        capture.run(inputs, mask, lambda layer, attention, output, run=run: run.append(output.sum()))  # type: ignore[misc]
+    return any(not torch.equal(one, other) for one, other in zip(*runs, strict=True))
 
 
 def _compared(capture: Capture, inputs: Tensor, mask: Tensor | None, way: str) -> list[LayerCheck]:

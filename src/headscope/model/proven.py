@@ -24,11 +24,15 @@ class Proof:
 
     @property
     def sentence(self) -> str:
-        z = f"Z to {_short(max(self.output, self.default))}, {self.layers} layers"
-        if self.attention is None:
-            return f"captured exactly: {z}; the model returns no A to compare"
-        return f"captured exactly: A to {_short(self.attention)}, {z}"
+        attention = "" if self.attention is None else f"A to {short(self.attention)}, "
+        unseen = "; it returns no A to compare" if self.attention is None else ""
+        default = "" if self.implementation == "eager" else f"; Z under {self.implementation} to {short(self.default)}"
+        return f"captured exactly: {attention}Z to {short(self.output)}, {self.layers} layers{default}{unseen}"
 
 
-def _short(difference: float) -> str:
+def short(difference: float) -> str:
+    """
+    >>> short(3.4e-07), short(0.0)
+    ('3e-7', '0')
+    """
     return f"{difference:.0e}".replace("e-0", "e-") if difference else "0"

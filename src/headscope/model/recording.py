@@ -45,7 +45,7 @@ class Enough(Exception):
 class Listener(Protocol):
     """Who is shown the attention calls of a pass."""
 
-    def interface_call(self, own: Own, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
+    def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         """Computes the call, and returns what the model goes on with."""
 
     def product(self, attention: Tensor, output: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def _shown(
     """The weights go no further: the model, which can do without them, would keep them through the rest of a layer."""
     call = OwnAttention(partial(own, module, **others), query, key, value, attention_mask)
     with _not_watched():
-        return listener.interface_call(own, call, module, others), None
+        return listener.interface_call(call, module, others), None
 
 
 @contextmanager
@@ -221,7 +221,7 @@ class Recorder:
         self._last_map = 0
         self._room = Room()
 
-    def interface_call(self, own: Own, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
+    def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         place = self._next("interface")
         if place is not None and not place.direct:
             output, attention = call.compute()
