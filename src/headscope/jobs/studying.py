@@ -35,8 +35,9 @@ from headscope.folder.study_folder import claim
 from headscope.folder.writing import write
 from headscope.measure.accumulate import AllMeasures
 from headscope.measure.catalogue import SYMMETRIC
-from headscope.model.capture import Capture, has_two_towers
+from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
+from headscope.model.stacks import has_two_towers
 from headscope.one_text.look import look
 from headscope.options import Options
 from headscope.run import checkpoints, shards
