@@ -71,6 +71,8 @@ class Head:
         self.focal_share: list[tuple[int, int]] = []
         self.repeat_chance: list[float] = []
         self.same_sentence_chance: list[float] = []
+        self.repeat_by_distance: list[float] = []
+        self.same_sentence_by_distance: list[float] = []
         self.focal: list[int | None] = []
         self.diagonal: dict[str, list[float]] = defaultdict(list)
         self.to_kind = np.zeros(6)
@@ -136,6 +138,8 @@ class Head:
             self.repeat_in_sentence.append((sum(equal(*p) for p in together), len(together)))
         self.repeat_chance.append(sum(equal(*p) for p in pairs) / len(pairs))
         self.same_sentence_chance.append(sum(one_sentence(*p) for p in pairs) / len(pairs))
+        self.repeat_by_distance.append(by_distance(high, pairs, equal))
+        self.same_sentence_by_distance.append(by_distance(high, pairs, one_sentence))
         includes = Counter(token for i, j in high for token in {window.ids[i], window.ids[j]})
         most = max(includes.values())
         self.focal.append(min(token for token, count in includes.items() if count == most))
@@ -163,6 +167,8 @@ class Head:
             "lines_per_window": lines / self.windows,
             "line_separator_share": self.lines[:5].sum() / lines if lines else math.nan,
             "block_contrast": mean(self.contrast),
+            "same_sentence_chance_by_distance": mean(self.same_sentence_by_distance),
+            "repeat_chance_by_distance": mean(self.repeat_by_distance),
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -178,6 +184,15 @@ class Head:
             "same_sentence_histogram": share_histogram(self.same_sentence),
             "focal_share_histogram": share_histogram(self.focal_share),
         }
+
+
+def by_distance(high: list[tuple[int, int]], pairs: list[tuple[int, int]], relation) -> float:
+    """The share of a relation among pairs that lie as far apart as the high pairs do, drawn at random."""
+    expected = 0.0
+    for i, j in high:
+        as_far = [p for p in pairs if p[1] - p[0] == j - i]
+        expected += sum(relation(*p) for p in as_far) / len(as_far)
+    return expected / len(high)
 
 
 def measure(windows: list[Example], options: dict) -> tuple[dict[str, np.ndarray], list[dict], list[float]]:

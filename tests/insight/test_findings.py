@@ -98,21 +98,33 @@ def test_special_tokens_that_draw_nothing_are_not_spoken_of():
     assert f.special_tokens(made_up({"attention_to_special": [0.0, 0.4]})).value == pytest.approx(0.4)
 
 
-def sentences(shares, chance=0.25):
-    return made_up({"same_sentence_probability": shares, "same_sentence_chance": [chance] * len(shares)})
+def sentences(shares, chance=0.25, by_distance=None):
+    known = {} if by_distance is None else {"same_sentence_chance_by_distance": by_distance}
+    return made_up({"same_sentence_probability": shares, "same_sentence_chance": [chance] * len(shares), **known})
 
 
-def test_same_sentence_is_counted_against_chance():
-    found = f.same_sentence(sentences([0.26, 0.5, 0.4]))
+def test_same_sentence_is_held_against_what_distance_alone_gives():
+    found = f.same_sentence(sentences([0.26, 0.5, 0.4], by_distance=[0.25, 0.3, 0.39]))
     assert found.sentence == (
-        "High pairs stay within one sentence clearly more often than by chance in 2 of 3 layers: "
-        "most in layer 1, 50 %, where chance gives 25 %."
+        "High pairs stay within one sentence clearly more often than their distance explains in 1 of 3 layers: "
+        "most in layer 1, 50 %, where distance alone gives 30 % and chance 25 %."
     )
-    assert (found.value, found.chance) == (0.5, 0.25)
+    assert (found.value, found.chance) == (0.5, 0.3)
 
 
-def test_same_sentence_near_chance_says_so():
-    assert "in no layer: at most in layer 0, 26 %" in f.same_sentence(sentences([0.26, 0.24])).sentence
+def test_same_sentence_that_distance_explains_is_said_as_that():
+    found = f.same_sentence(sentences([0.26, 0.5], by_distance=[0.26, 0.49]))
+    assert found.sentence.startswith(
+        "High pairs stay within one sentence more often than by chance, but no more than their distance explains: "
+        "in layer 1, 50 %, where distance alone gives 49 % and chance 25 %."
+    )
+    nothing = f.same_sentence(sentences([0.26, 0.24], by_distance=[0.25, 0.25]))
+    assert nothing.sentence.startswith("High pairs do not stay within one sentence: at most 26 %, in layer 0")
+
+
+def test_a_study_that_does_not_know_chance_given_distance_gives_no_verdict():
+    told = f.same_sentence(sentences([0.26, 0.5])).sentence
+    assert told.endswith("how much of that is their short distance, this study can't tell.")
 
 
 def test_a_model_without_high_pairs_has_no_findings_about_them():

@@ -48,6 +48,8 @@ COLUMNS = [
     "lines_per_window",
     "line_separator_share",
     "block_contrast",
+    "same_sentence_chance_by_distance",
+    "repeat_chance_by_distance",
 ]
 
 

@@ -120,16 +120,43 @@ def lines(study: StudyFolder) -> Finding | None:
 
 
 def same_sentence(study: StudyFolder) -> Finding | None:
+    """Against what distance alone gives, because near tokens share a sentence anyway."""
     shares, chances = _layers(study, "same_sentence_probability"), _layers(study, "same_sentence_chance")
     if np.isnan(shares).all():
         return None
+    try:
+        by_distance = _layers(study, "same_sentence_chance_by_distance")
+    except AbsentError:
+        return _same_sentence_by_plain_chance(study, shares, chances)
+    top = int(np.nanargmax(shares - by_distance))
+    value, chance, near = float(shares[top]), float(chances[top]), float(by_distance[top])
+    layer = study.manifest.layers[top]
+    above = sum(against_chance(s, c) == "above" for s, c in zip(shares, by_distance, strict=True))
+    if above:
+        opening = f"High pairs stay within one sentence clearly more often than their distance explains in {above} of "
+        opening += f"{len(shares)} layers: most in layer {layer}, {percent(value)}, where distance alone gives "
+        sentence = f"{opening}{percent(near)} and chance {percent(chance)}."
+    elif any(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True)):
+        sentence = (
+            "High pairs stay within one sentence more often than by chance, but no more than their distance explains: "
+            f"in layer {layer}, {percent(value)}, where distance alone gives {percent(near)} and chance "
+            f"{percent(chance)}."
+        )
+    else:
+        sentence = (
+            f"High pairs do not stay within one sentence: at most {percent(value)}, in layer {layer}, where distance "
+            f"alone gives {percent(near)} and chance {percent(chance)}."
+        )
+    return Finding("Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", near, figure="8")
+
+
+def _same_sentence_by_plain_chance(study: StudyFolder, shares: Numbers, chances: Numbers) -> Finding:
+    """For a study from before chance given distance was measured."""
     top = int(np.nanargmax(shares - chances))
     value, chance, layer = float(shares[top]), float(chances[top]), study.manifest.layers[top]
-    above = sum(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True))
-    where, most = (f"in {above} of {len(shares)} layers", "most") if above else ("in no layer", "at most")
     sentence = (
-        f"High pairs stay within one sentence clearly more often than by chance {where}: "
-        f"{most} in layer {layer}, {percent(value)}, where chance gives {percent(chance)}."
+        f"Within one sentence lie {percent(value)} of the high pairs of layer {layer}, where chance gives "
+        f"{percent(chance)}; how much of that is their short distance, this study can't tell."
     )
     return Finding("Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", chance, figure="8")
 

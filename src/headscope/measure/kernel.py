@@ -59,6 +59,8 @@ class Layer(NamedTuple):
     kind: Annotated[Array, int64[:, ::1]]
     ids: Annotated[Array, int64[:, ::1]]
     flags: Annotated[Array, int8[:, :, ::1]]
+    equal_share: Annotated[Array, float64[:, ::1]]
+    together_share: Annotated[Array, float64[:, ::1]]
     attention_sum_on_lines: Annotated[Array, float64[:, :, ::1]]
     attention_sum_without_lines: Annotated[Array, float64[:, :, ::1]]
     similarity_sum: Annotated[Array, float64[:, :, ::1]]
@@ -69,6 +71,8 @@ class Layer(NamedTuple):
     repeats: Annotated[Array, int64[:, ::1]]
     together: Annotated[Array, int64[:, ::1]]
     repeats_together: Annotated[Array, int64[:, ::1]]
+    repeats_expected: Annotated[Array, float64[:, ::1]]
+    together_expected: Annotated[Array, float64[:, ::1]]
     focal: Annotated[Array, int64[:, ::1]]
     focal_pairs: Annotated[Array, int64[:, ::1]]
     contrast: Annotated[Array, float64[:, ::1]]
@@ -90,12 +94,13 @@ class Rows(NamedTuple):
 
 class PerToken(NamedTuple):
     """Summed over the rows of one C, (S,): N within the block, all of N; the high pairs that a token is in, and those
-    of them whose other token is equal."""
+    of them whose other token is equal. distance: (2 S,), the high pairs by j - i, from the middle on."""
 
     inside: Array
     everything: Array
     degree: Array
     equal_degree: Array
+    distance: Array
 
 
 class HighPairs(NamedTuple):
@@ -158,6 +163,8 @@ def layer_of(
         kind=tokens.kind.numpy(),
         ids=tokens.ids.numpy(),
         flags=tokens.flags.numpy(),
+        equal_share=tokens.equal_share.numpy(),
+        together_share=tokens.together_share.numpy(),
         attention_sum_on_lines=sums.attention_sum_on_lines.numpy(),
         attention_sum_without_lines=sums.attention_sum_without_lines.numpy(),
         similarity_sum=sums.similarity_sum.numpy(),
@@ -168,6 +175,8 @@ def layer_of(
         repeats=seen.repeats.numpy(),
         together=seen.together.numpy(),
         repeats_together=seen.repeats_together.numpy(),
+        repeats_expected=seen.repeats_expected.numpy(),
+        together_expected=seen.together_expected.numpy(),
         focal=seen.focal.numpy(),
         focal_pairs=seen.focal_pairs.numpy(),
         contrast=seen.contrast.numpy(),
@@ -272,7 +281,7 @@ def _pairs(b, h, layer, top, block_end, rows, per_token):
     matrix, size, part, flags = layer.similarity[b], layer.size[b], layer.part[b], layer.flags[b]
     inside, everything = per_token.inside, per_token.everything
     row, mask, high, value, spectrum = rows.normalised, rows.mask, rows.high, rows.value, rows.spectrum
-    degree, equal_degree = per_token.degree, per_token.equal_degree
+    degree, equal_degree, distance = per_token.degree, per_token.equal_degree, per_token.distance
     similarity_sum, high_count = layer.similarity_sum[h], layer.high_count[h]
     inside[:] = 0
     everything[:] = 0
@@ -296,6 +305,7 @@ def _pairs(b, h, layer, top, block_end, rows, per_token):
         if found:
             _count_high(high[begin:end], high_count[i, begin:end], degree[begin:end])
             equal, same, both = _count_flags(high[begin:end], flags[i, begin:end], equal_degree[begin:end])
+            _add(high[begin:end], distance[len(part) + begin - i : len(part) + end - i])
             degree[i] += found
             equal_degree[i] += equal
             pairs += found
@@ -374,6 +384,15 @@ def _count_flags(high, flags, equal_degree):
 
 
 @compiled
+def _expected(distance, share):
+    """High pairs by their distance, and the share of some relation among all pairs of each: how many have it."""
+    total = 0.0
+    for d in range(len(share)):
+        total += distance[d] * share[d]
+    return total
+
+
+@compiled
 def _contrast(size, part, block_end, per_token):
     """Mean of N over the pairs of one block, less its mean over the others; NaN where either has none."""
     taking_part = 0
@@ -431,12 +450,14 @@ def _observe(place, layer):
         everything=np.empty(length, np.float64),
         degree=np.empty(length, np.int32),
         equal_degree=np.empty(length, np.int32),
+        distance=np.empty(2 * length, np.int32),
     )
     for b in range(windows):
         top = _peak(layer.similarity[b], layer.size[b], layer.part[b], rows.best)
         high_pairs = HighPairs(pairs=0, repeats=0, together=0, repeats_together=0)
         per_token.degree[:] = 0
         per_token.equal_degree[:] = 0
+        per_token.distance[:] = 0
         layer.peak[b, h] = top
         layer.contrast[b, h] = np.nan
         if top > 0:
@@ -450,6 +471,8 @@ def _observe(place, layer):
         layer.repeats[b, h] = high_pairs.repeats
         layer.together[b, h] = high_pairs.together
         layer.repeats_together[b, h] = high_pairs.repeats_together
+        layer.repeats_expected[b, h] = _expected(per_token.distance[length:], layer.equal_share[b])
+        layer.together_expected[b, h] = _expected(per_token.distance[length:], layer.together_share[b])
         layer.focal[b, h], layer.focal_pairs[b, h] = _focal(layer.ids[b], layer.size[b], per_token)
     for copy in range(COPIES):
         for v in range(V):

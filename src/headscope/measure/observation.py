@@ -36,6 +36,8 @@ class Tokens:
     ids, kind: (B, S); real: (B, S), not padding; part: (B, S), takes part in pairs; size: (B,).
     flags: (B, S, S) int8, of every two tokens: EQUAL, the same id; TOGETHER, in one sentence.
     pair_count, equal_count, together_count: (B,), all pairs; those of equal tokens; those within one sentence.
+    equal_share, together_share: (B, S), of the pairs at each distance the share of equal tokens, and of those within
+    one sentence; index = distance.
     """
 
     ids: Tensor
@@ -47,6 +49,8 @@ class Tokens:
     pair_count: Tensor
     equal_count: Tensor
     together_count: Tensor
+    equal_share: Tensor
+    together_share: Tensor
 
     @classmethod
     def of(cls, batch: Batch, special: str, device: torch.device) -> Tokens:
@@ -68,6 +72,8 @@ class Tokens:
             pairs.sum((1, 2)),
             (pairs & equal).sum((1, 2)),
             (pairs & together).sum((1, 2)),
+            share_by_distance(pairs & equal, pairs),
+            share_by_distance(pairs & together, pairs),
         )
 
 
@@ -95,6 +101,8 @@ class Seen:
     """Per layer, window and head, (L, B, H) unless said.
 
     peak: m. pairs: high pairs; of them repeats: equal tokens, together: within one sentence, repeats_together: both.
+    repeats_expected, together_expected: how many would be of equal tokens, or within one sentence, if at each distance
+    the high pairs were drawn from all pairs of that distance.
     focal: the focal token, -1 where there is none; focal_pairs: the high pairs that include it.
     contrast: block contrast, NaN where it is left out. attention_to: (L, B, H, 6), attention that each kind of token
     receives; lines: (L, B, H, 6), lines on each kind.
@@ -105,6 +113,8 @@ class Seen:
     repeats: Tensor
     together: Tensor
     repeats_together: Tensor
+    repeats_expected: Tensor
+    together_expected: Tensor
     focal: Tensor
     focal_pairs: Tensor
     contrast: Tensor
@@ -122,7 +132,18 @@ class Seen:
             return torch.zeros(*shape, *more, dtype=torch.float64, device=device)
 
         return cls(
-            real(), whole(), whole(), whole(), whole(), whole(), whole(), real(), real(len(KINDS)), whole(len(KINDS))
+            peak=real(),
+            pairs=whole(),
+            repeats=whole(),
+            together=whole(),
+            repeats_together=whole(),
+            repeats_expected=real(),
+            together_expected=real(),
+            focal=whole(),
+            focal_pairs=whole(),
+            contrast=real(),
+            attention_to=real(len(KINDS)),
+            lines=whole(len(KINDS)),
         )
 
     def layer(self, index: int) -> Seen:
@@ -137,6 +158,20 @@ class Seen:
 def equal_tokens(ids: Tensor) -> Tensor:
     """(B, S) -> (B, S, S): the two tokens have the same id."""
     return ids.unsqueeze(-1) == ids.unsqueeze(-2)
+
+
+def by_distance(pairs: Tensor) -> Tensor:
+    """(..., S, S) bool, i < j -> (..., S) float64: how many have each distance j - i; index = distance."""
+    length = pairs.shape[-1]
+    place = torch.arange(length, device=pairs.device)
+    distance = (place - place[:, None]).clamp(min=0).flatten().expand(*pairs.shape[:-2], -1)
+    counts = torch.zeros(*pairs.shape[:-1], dtype=torch.float64, device=pairs.device)
+    return counts.scatter_add_(-1, distance, pairs.flatten(-2).double())
+
+
+def share_by_distance(some: Tensor, pairs: Tensor) -> Tensor:
+    """(B, S, S) bool, twice -> (B, S): of the pairs at each distance, the share of some; 0 where there are none."""
+    return by_distance(some) / by_distance(pairs).clamp(min=1)
 
 
 def same_sentence(sentence: Tensor) -> Tensor:
@@ -192,6 +227,10 @@ def _observe_similarity(
     seen.repeats.copy_((high & equal).sum((2, 3)))
     seen.together.copy_((high & together).sum((2, 3)))
     seen.repeats_together.copy_((high & equal & together).sum((2, 3)))
+
+    distances = by_distance(high)
+    seen.repeats_expected.copy_((distances * tokens.equal_share[:, None]).sum(-1))
+    seen.together_expected.copy_((distances * tokens.together_share[:, None]).sum(-1))
 
     # Twice the number of high pairs that include the token at each place: a pair of two equal tokens counts once.
     degree = 2 * both_ways.sum(-1) - (both_ways & equal).sum(-1)

@@ -16,6 +16,7 @@ NAMES = (
     "attention",
     "lines",
     "blocks",
+    "given_distance",
     "similarity_map",
     "spectrum",
 )
