@@ -188,11 +188,11 @@ class Head:
 
 def by_distance(high: list[tuple[int, int]], pairs: list[tuple[int, int]], relation) -> float:
     """The share of a relation among pairs that lie as far apart as the high pairs do, drawn at random."""
-    expected = 0.0
-    for i, j in high:
-        as_far = [p for p in pairs if p[1] - p[0] == j - i]
-        expected += sum(relation(*p) for p in as_far) / len(as_far)
-    return expected / len(high)
+    at_distance = defaultdict(list)
+    for i, j in pairs:
+        at_distance[j - i].append(relation(i, j))
+    share = {distance: sum(found) / len(found) for distance, found in at_distance.items()}
+    return sum(share[j - i] for i, j in high) / len(high)
 
 
 def measure(windows: list[Example], options: dict) -> tuple[dict[str, np.ndarray], list[dict], list[float]]:
