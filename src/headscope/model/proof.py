@@ -171,13 +171,6 @@ class _Layers:
         self._checks: list[LayerCheck] = []
 
     def receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
-        finite = output.isfinite().all(-1).all(-1).all(0)
-        if not finite.all():
-            head = heads.start + int((~finite).nonzero()[0])
-            raise HeadscopeError(
-                f"Layer {layer}, head {head} puts out NaN or infinity; the model's weights are damaged, or its "
-                "precision is too low (try --dtype float32)."
-            )
         if layer != self._layer:
             self._finish_layer()
             self._layer = layer
