@@ -35,7 +35,7 @@ PROJECTIONS = {
     "TAPAS": r"attention\.output\.dense",
     "DPR": r"attention\.output\.dense",
     "XLM": r"attentions\.\d\.out_lin",
-    "T5, encoder only": r"SelfAttention\.o",
+    "T5's encoder": r"SelfAttention\.o",
     "GPT-2": r"attn\.c_proj",
     "GPT-Neo": r"attention\.out_proj",
     "Nemotron-H": r"mixer\.o_proj",

@@ -106,6 +106,32 @@ def test_a_model_that_behaves_otherwise_under_eager_is_refused():
         prove(Capture(network), inputs, mask)
 
 
+@pytest.mark.parametrize("name", ["BERT", "MPNet", "AFMoE"])
+def test_a_model_that_overflows_is_left_to_the_measures_which_name_the_head(name):
+    network, inputs, mask = network_and_inputs(name)
+    for key, weights in network.named_parameters():
+        if key.endswith(("value.weight", "attn.v.weight", "v_proj.weight")):
+            weights.mul_(1e38)
+    proof = prove(Capture(network), inputs, mask)
+    assert proof.attention == proof.output == 0
+
+
+@pytest.mark.parametrize("what", ["A", "Z"])
+def test_a_capture_that_alone_overflows_is_refused(what, monkeypatch):
+    network, inputs, mask = network_and_inputs("BERT")
+    ran = Capture.run_by_heads
+
+    def spoilt(self, inputs, mask, receive, last=None):
+        def both(layer, heads, A, Z):
+            receive(layer, heads, A * (torch.nan if what == "A" else 1), Z * (torch.nan if what == "Z" else 1))
+
+        ran(self, inputs, mask, both, last)
+
+    monkeypatch.setattr(Capture, "run_by_heads", spoilt)
+    with pytest.raises(HeadscopeError, match=f"in layer 0 the captured {what} differs .* by inf"):
+        prove(Capture(network), inputs, mask)
+
+
 def test_a_model_that_draws_at_random_is_refused_as_such():
     network, inputs, mask = network_and_inputs("BERT")
     network.embeddings.register_forward_hook(lambda module, given, made: made + torch.randn_like(made))

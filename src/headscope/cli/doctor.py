@@ -130,7 +130,7 @@ def _table(title: str, *first: str) -> Table:
 
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in (*first, "heads", "width", "ΔA", "ΔZ", "rows ≠ 1", "verdict"):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, no_wrap=True, min_width=4 if column in ("ΔA", "ΔZ") else None)
     return table
 
 

@@ -250,9 +250,9 @@ class Capture:
     def _why_none(self, probe: Probe) -> str:
         if not probe.calls and not probe.softmaxes:
             return "no attention is seen, neither at transformers' attention interface nor as a softmax over tokens"
-        if any(not call.heads for call in probe.calls):
-            return "its attention maps and outputs do not have the axes windows, heads, tokens"
         if probe.calls:
+            if any(not call.heads for call in probe.calls):
+                return _OTHER_AXES
             unlike = self._unlike(probe.calls)
             return (
                 self._why_not(unlike) if unlike else f"no map of its {self.stack}'s attention is seen, tokens by tokens"
@@ -261,6 +261,8 @@ class Capture:
         return f"its softmax, {softmax} for {self._given()}, is not a map that is multiplied with values"
 
     def _why_not(self, calls: Sequence[Call]) -> str:
+        if any(not call.heads for call in calls):
+            return _OTHER_AXES
         parts = [call.keys for call in calls if call.windows > _PROBE_WINDOWS]
         if parts:
             return f"it attends within parts of {self._given()}, of {parts[0]} tokens, and not over all of it"
@@ -390,6 +392,7 @@ class Capture:
 _TEXT_PROBE, _DECODER_PROBE = 8, 5
 """Tokens of the probe; two numbers, so that encoder, decoder and cross attention can be told apart."""
 _PROBE_WINDOWS = 2
+_OTHER_AXES = "its attention maps and outputs do not have the axes windows, heads, tokens"
 _FIRST_TOKEN = 5
 """Of the probe; the first ids of a vocabulary are often special."""
 

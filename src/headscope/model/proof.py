@@ -11,6 +11,7 @@ Both go on beside the capture, layer by layer: of long windows no more than one 
 
 from __future__ import annotations
 
+import math
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
@@ -170,13 +171,6 @@ class _Layers:
         self._checks: list[LayerCheck] = []
 
     def receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
-        finite = output.isfinite().all(-1).all(-1).all(0)
-        if not finite.all():
-            head = heads.start + int((~finite).nonzero()[0])
-            raise HeadscopeError(
-                f"Layer {layer}, head {head} puts out NaN or infinity; the model's weights are damaged, or its "
-                "precision is too low (try --dtype float32)."
-            )
         if layer != self._layer:
             self._finish_layer()
             self._layer = layer
@@ -188,9 +182,11 @@ class _Layers:
             self._differences = [0.0, 0.0, 0.0]
             self._rows: list[Tensor] = []
         output = output[..., : self._entering.shape[-1]]
-        off = 0.0 if self._own is None else self._largest(attention - self._own[:, heads])
-        output_off = self._largest(output - self._entering[:, heads])
-        paid = 0.0 if self._mask is None else self._largest(attention * (self._mask == 0)[:, None, None, :])
+        off = 0.0 if self._own is None else self._largest(_difference(attention, self._own[:, heads]))
+        output_off = self._largest(_difference(output, self._entering[:, heads]))
+        paid = (
+            0.0 if self._mask is None else self._largest(attention.nan_to_num() * (self._mask == 0)[:, None, None, :])
+        )
         self._differences = [max(pair) for pair in zip(self._differences, (off, output_off, paid), strict=True)]
         self._rows.append(self._of_tokens(attention.float().sum(-1, keepdim=True)))
         self._outputs.append(output.clone())
@@ -205,7 +201,9 @@ class _Layers:
         output = torch.cat(self._outputs, 1)
         place = self._capture.places[self._layer]
         default = place.split(self._default.entering(self._layer), output)
-        largest = self._largest(self._entering) or 1.0
+        # What overflows is named when it is measured; two implementations need not overflow alike.
+        finite = math.isfinite(self._largest(output))
+        largest = (self._largest(self._entering) if finite else 0.0) or 1.0
         attention_off, output_off, paid = self._differences
         kind = output.dtype
         rows = torch.cat(self._rows)
@@ -216,7 +214,7 @@ class _Layers:
             output.shape[3],
             None if self._own is None else attention_off,
             output_off / largest,
-            self._largest(output - default) / largest,
+            self._largest(_difference(output, default)) / largest if finite else 0.0,
             float(((rows - 1).abs() > 100 * TOLERANCE[kind]).float().mean()),
             paid,
             TOLERANCE[kind],
@@ -243,3 +241,9 @@ class _Layers:
     def _of_tokens(self, rows: Tensor) -> Tensor:
         """The values of (B, H, S, 1) that belong to tokens."""
         return rows.flatten() if self._keep is None else rows[self._keep.expand_as(rows)]
+
+
+def _difference(one: Tensor, other: Tensor) -> Tensor:
+    """0 where both have overflowed alike, infinite where one has."""
+    same = (one == other) | (one.isnan() & other.isnan())
+    return (one - other).where(~same, 0).nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
