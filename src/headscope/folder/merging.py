@@ -17,6 +17,7 @@ from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, claim
 from headscope.folder.writing import write
 from headscope.measure.catalogue import state_specs
 from headscope.measure.declaration import Specs
+from headscope.measure.tables import TABLES
 from headscope.run import checkpoints
 from headscope.run.fingerprints import add_hashes, windows_hash
 from headscope.run.sums import ExactSum
@@ -49,7 +50,8 @@ def merge_folders(
         if shown is not None:
             for name in EXAMPLE:
                 write_atomically(target / name, (shown.folder / name).read_bytes())
-        write(target, _manifest(studies), total)
+        written = {name: set.intersection(*(set(getattr(study, name)) for study in studies)) for name in TABLES}
+        write(target, _manifest(studies), total, only=written)
     return target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Container, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +16,20 @@ from headscope.measure.tables import TABLES, derived_arrays
 from headscope.run.sums import ExactSum
 
 
-def write(folder: Path, manifest: Manifest, total: ExactSum) -> None:
-    """Write the folder of a study whose states are added up in `total`; its example, if any, is there already."""
+def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, Container[str]] | None = None) -> None:
+    """Write the folder of a study whose states are added up in `total`; its example, if any, is there already.
+
+    only: table -> the columns it is to have, where studies of an older version are merged, which lack some states.
+    """
     gives = manifest.gives
-    states = {name: total.whole[name] for name in kept_states(gives)}
+    states = {name: total.whole[name] for name in kept_states(gives) if only is None or name in total.whole}
     arrays = {**states, **derived_arrays(states, gives)}
     files: dict[str, bytes | Pieces] = {ARRAYS: [*safetensors_pieces(arrays)]}
     if manifest.part is not None:
         files[REST] = [*safetensors_pieces({name: total.rest[name] for name in states if name in total.rest})]
     columns: dict[str, list[str]] = {}
     for name, make in TABLES.items():
-        table = make(with_grid(states, manifest.source.grid), manifest.layers, gives)
+        table = make(with_grid(states, manifest.source.grid), manifest.layers, gives, only and only[name])
         columns[name] = list(table.columns)
         files[f"{name}.csv"] = table.to_csv(index=False).encode()
         buffer = io.BytesIO()
