@@ -39,6 +39,7 @@ def draw(study: StudyFolder) -> Figure:
             label="layer",
         )
         axes.set_xlabel("layer")
+        axes.margins(y=0.08)
         axes.set_ylim(bottom=0)
         axes.xaxis.get_major_locator().set_params(integer=True)
         style.title(axes, label)
