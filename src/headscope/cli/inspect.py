@@ -80,8 +80,9 @@ def command(
     from headscope.show.terminal import show
 
     wanted = None if html is not None else (-1 if layer is None else layer,)
+    loaded = load(model, device=device, dtype=dtype, seed=seed)
     view = inspect(
-        load(model, device=device, dtype=dtype, seed=seed),
+        loaded,
         given,
         length=length,
         threshold=threshold,
@@ -99,6 +100,8 @@ def command(
     # Files come first: whoever reads along may stop reading.
     _write(view, shown, chosen, html, csv, png)
     console = opened()
+    for notice in loaded.notices:
+        console.print(notice, style="yellow", markup=False, soft_wrap=True)
     show(console, view, shown, chosen, top)
     if heads is None:
         console.print("[dim]Shown are heads that single out few pairs; --layer and --head choose others.[/dim]")
