@@ -67,6 +67,14 @@ def test_more_parts_than_shards_leave_some_empty_and_still_make_the_whole(tiny: 
     assert digests(merged.folder) == digests(small_study(tiny, tmp_path / "whole", max_windows=40).folder)
 
 
+def test_a_part_without_a_window_is_not_drawn_or_judged_but_told(tiny: Model, tmp_path: Path) -> None:
+    empty = small_study(tiny, tmp_path / "4", max_windows=40, shard="4/4")
+    for verb in ("report", "figures", "reproduce"):
+        shown = CliRunner().invoke(app, [verb, str(empty.folder)])
+        assert shown.exit_code == 2
+        assert "is a part that holds no window; merge it with the other parts first" in " ".join(shown.output.split())
+
+
 def test_a_part_goes_on_where_it_stopped(tiny: Model, parts: list[Path], tmp_path: Path, monkeypatch) -> None:
     from runs import during, stop
 

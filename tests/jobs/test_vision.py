@@ -13,7 +13,7 @@ import headscope
 from headscope import HeadscopeError
 from headscope.cli.app import app
 from headscope.corpus.grid import Grid
-from headscope.corpus.images import are_images, read_images
+from headscope.corpus.images import Images, are_images, read_images
 from headscope.measure.accumulate import ShardOfMeasures
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
@@ -216,3 +216,28 @@ def test_the_figure_shows_distance_and_attention_by_layer(study):
     near, first = study.figure("grid").axes
     assert near.lines[0].get_ydata().tolist() == study.layers["mean_distance"].tolist()
     assert first.lines[0].get_ydata().tolist() == study.layers["attention_to_first"].tolist()
+
+
+def test_images_that_can_not_be_read_are_passed_over_where_that_is_asked_for(tmp_path, pictures):
+    for number, picture in enumerate(pictures[:3]):
+        Image.fromarray(picture).save(tmp_path / f"{number}.png")
+    (tmp_path / "1.png").write_bytes(b"no image")
+    asked = {"out": tmp_path / "s", "progress": False}
+    with pytest.raises(HeadscopeError, match=r"1\.png can't be read as an image"):
+        headscope.study(model_of("ViT"), Images(str(tmp_path)), **asked)
+    study = headscope.study(model_of("ViT"), Images(str(tmp_path), skip_bad=True), **asked)
+    assert (study.windows, study.manifest.counts.unreadable_records_left_out) == (2, 1)
+
+
+@pytest.mark.parametrize("stack", [None, "vision"])
+def test_both_towers_of_a_model_are_measured(tmp_path, pictures, stack):
+    from transformers import CLIPConfig, CLIPModel
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    network = CLIPModel(CLIPConfig(text_config=sizes, vision_config=sizes | {"image_size": 24, "patch_size": 8})).eval()
+    model = Model(network, None, "clip", image_processor=ViTImageProcessorPil(size={"height": 24, "width": 24}))
+    study = headscope.study_images(model, pictures, out=tmp_path / "s", stack=stack, progress=False)
+    assert (study.grid, study.manifest.model.stack) == (Grid(3, 3, before=1), "vision")
+    assert study.manifest.model.proof.layers == 2
+    with pytest.raises(HeadscopeError, match="does not take images with --stack text"):
+        headscope.study_images(model, pictures, out=tmp_path / "no", stack="text", progress=False)

@@ -186,3 +186,21 @@ def test_a_proof_leaves_nothing_behind():
     assert (AttentionInterface.get_interface, set(threading.enumerate())) == before
     assert network.config._attn_implementation == implementation
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
+
+
+def test_a_network_that_a_short_text_would_change_is_not_changed_by_looking_at_it():
+    """BigBird gives up its sparse attention for good once it meets a short text; what is measured must be sparse."""
+    from transformers import BigBirdConfig, BigBirdModel
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    config = BigBirdConfig(
+        **sizes, vocab_size=96, max_position_embeddings=128, block_size=8, num_random_blocks=2,
+        attention_type="block_sparse",
+    )  # fmt: skip
+    network = BigBirdModel(config).eval()
+    capture = Capture(network)
+    assert network.attention_type == "block_sparse"
+    ids = torch.randint(5, 96, (2, 128))
+    with pytest.raises(HeadscopeError, match="in layer 0 a map is 8 x 128, not tokens by tokens"):
+        prove(capture, ids, torch.ones_like(ids))

@@ -32,6 +32,7 @@ def command(
     from rich.table import Table
 
     from headscope.console import console as opened
+    from headscope.insight.notices import notices
     from headscope.show.comparison import compare
 
     comparison = compare(folders)
@@ -48,6 +49,9 @@ def command(
     console.print(table)
     for sentence in comparison.sentences:
         console.print(f"  • {escape(sentence)}", soft_wrap=True)
+    for name, study in comparison.studies.items():
+        for notice in notices(study):
+            console.print(f"[yellow]{escape(name)}: {escape(notice)}[/yellow]", soft_wrap=True)
     if not comparison.same_texts:
         console.print("[dim]The studies are of different texts: differences may be due to them.[/dim]", soft_wrap=True)
     console.print(f"Page: {escape(str(out))}, table beside it as .csv and .parquet", soft_wrap=True)

@@ -79,6 +79,7 @@ def command(
     from headscope.console import say
     from headscope.files import write_atomically
     from headscope.insight.claims import claims, claims_table, heading, is_paper_model
+    from headscope.insight.notices import notices
 
     agreement, why_not = _fig9(study, loaded)
     whole: dict[str, Any] = {
@@ -86,6 +87,7 @@ def command(
         "model": study.model_name,
         "texts": study.manifest.source.name,
         "windows": study.windows,
+        "notices": notices(study),
         "claims": [asdict(claim) for claim in claims(study)],
         "fig9": None if agreement is None else json.loads(agreement.to_json(orient="records")),
         "fig9_left_out": why_not,
@@ -133,6 +135,8 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
         verdict = f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]"
         table.add_row(*(escape(claim[key]) for key in ("paper", "criterion", "measured")), verdict)
     console.print(table)
+    for notice in whole["notices"]:
+        console.print(notice, style="yellow", markup=False)
     verdicts = [claim["verdict"] for claim in whole["claims"]]
     counted = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in _COUNTED.items())
     console.print(

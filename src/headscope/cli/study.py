@@ -111,7 +111,7 @@ def command(
     )
     source: Texts | Images
     if texts and are_images(texts):
-        source = Images(texts)
+        source = Images(texts, skip_bad)
     else:
         source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
 
@@ -158,9 +158,11 @@ def _summary(study: Study, figures: bool) -> None:
     console = opened(soft_wrap=True)
     manifest = study.manifest
     model, counts = manifest.model, manifest.counts
+    stack = f" ({model.stack})" if model.stack else ""
     sources = f" from {counted(counts.texts, 'text')}" if manifest.kind == "texts" else ""
     console.print(
-        f"[bold]{escape(model.name)}[/bold]: {len(manifest.layers)} layers x {model.heads} heads over "
+        f"[bold]{escape(model.name)}[/bold]{stack}: {counted(len(manifest.layers), 'layer')} x "
+        f"{counted(model.heads, 'head')} over "
         f"{study.extent}{sources}, measured in {manifest.seconds:.1f} s"
     )
     if model.proof is not None:

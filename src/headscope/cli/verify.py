@@ -22,7 +22,8 @@ def command(folder: Annotated[Path, typer.Argument(help="The study folder.")]) -
     checks = verify(folder)
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
-        mark = "[green]right[/green]" if check.problem is None else "[red]wrong[/red]"
+        mark = "[green]right[/green]" if check.checked else "[dim]not checked[/dim]"
+        mark = mark if check.problem is None else "[red]wrong[/red]"
         table.add_row(mark, check.what, escape(check.problem or check.note or ""))
     console().print(table)
     return 1 if any(check.problem for check in checks) else 0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.grid import Grid
-from headscope.corpus.images import Picture, read_images
+from headscope.corpus.images import Images, Picture
 from headscope.corpus.texts import Text
 from headscope.corpus.windows import FIRST, SPECIAL, WORD, Counts, Window
 from headscope.errors import HeadscopeError
@@ -32,12 +32,9 @@ class ImageWindows:
 
     unit = "images"
     example_window = None
-    unusable = 0
 
-    def __init__(
-        self, images: Any, name: str, processor: Any, model_name: str, most: int | None, most_in_a_shard: int
-    ) -> None:
-        self.name = name
+    def __init__(self, images: Images, processor: Any, model_name: str, most: int | None, most_in_a_shard: int) -> None:
+        self._images = images
         self._processor = processor
         self._model_name = model_name
         self._most = most
@@ -45,7 +42,7 @@ class ImageWindows:
         self._hash = hashlib.sha256()
         self.counts = Counts()
         self.grid: Grid | None = None
-        pictures = read_images(images)
+        pictures = iter(images)
         first = next(pictures, None)
         if first is None:
             raise HeadscopeError("There is no image to measure.")
@@ -57,6 +54,15 @@ class ImageWindows:
         """As many as fit into SHARD_BYTES, at least one."""
         fitting: int = SHARD_BYTES // self.first.nbytes
         return max(1, min(fitting, self._most_in_a_shard))
+
+    @property
+    def name(self) -> str:
+        return self._images.name
+
+    @property
+    def unusable(self) -> int:
+        """Images that were passed over."""
+        return self._images.bad
 
     @property
     def made(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,25 @@ Picture = NDArray[np.uint8]
 
 
 class Images:
-    """Images to be measured, as a user gives them (see `read_images`), and what they are called."""
+    """Images to be measured, as a user gives them (see `read_images`), and what they are called.
 
-    def __init__(self, images: Any) -> None:
+    skip_bad: those that can't be read are counted in `bad`, instead of ending it all.
+    """
+
+    def __init__(self, images: Any, skip_bad: bool = False) -> None:
         self.images = images
+        self.skip_bad = skip_bad
+        self.bad = 0
         given = [images] if isinstance(images, (str, Path)) else images
         places = [str(one) for one in given if isinstance(one, (str, Path))] if isinstance(given, (list, tuple)) else []
         self.name = " ".join(places) or "images given in Python"
+
+    def __iter__(self) -> Iterator[Picture]:
+        self.bad = 0
+        return read_images(self.images, self._count if self.skip_bad else None)
+
+    def _count(self) -> None:
+        self.bad += 1
 
 
 def are_images(places: Iterable[str | Path]) -> bool:
@@ -33,8 +45,8 @@ def are_images(places: Iterable[str | Path]) -> bool:
     return bool(found) and all(files and all(_is_image(file) for file in files) for files in found)
 
 
-def read_images(images: Any) -> Iterator[Picture]:
-    """Images in a fixed order.
+def read_images(images: Any, on_bad: Callable[[], None] | None = None) -> Iterator[Picture]:
+    """Images in a fixed order; where one can't be read, `on_bad` is told, or if there is none it all ends.
 
     images: paths of image files, of folders, or of .npy files; arrays (height, width, 3) or (n, height, width, 3) of
     0 to 255; or one of these.
@@ -42,7 +54,7 @@ def read_images(images: Any) -> Iterator[Picture]:
     given = [images] if isinstance(images, (str, Path, np.ndarray)) else images
     for one in given:
         if isinstance(one, (str, Path)):
-            yield from _read(Path(one))
+            yield from _read(Path(one), on_bad)
         else:
             yield from _pictures(np.asarray(one), "The array")
 
@@ -57,7 +69,7 @@ def _files(place: Path) -> list[Path]:
     return [place]
 
 
-def _read(place: Path) -> Iterator[Picture]:
+def _read(place: Path, on_bad: Callable[[], None] | None) -> Iterator[Picture]:
     from PIL import Image, UnidentifiedImageError
 
     if not place.exists():
@@ -73,7 +85,9 @@ def _read(place: Path) -> Iterator[Picture]:
                 with Image.open(path) as image:
                     yield np.asarray(image.convert("RGB"))
         except (OSError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
-            raise HeadscopeError(f"{path} can't be read as an image ({problem}).") from None
+            if on_bad is None:
+                raise HeadscopeError(f"{path} can't be read as an image ({problem}).") from None
+            on_bad()
 
 
 def _pictures(array: NDArray[Any], name: str) -> Iterator[Picture]:

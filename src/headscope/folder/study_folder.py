@@ -94,6 +94,11 @@ class StudyFolder:
         """Layers measured, heads of each, tokens in a window: L, H and S of the arrays."""
         return len(self.manifest.layers), self.manifest.model.heads, self.manifest.options.length
 
+    def check_not_empty(self) -> None:
+        """Refuse to draw or judge nothing: a part of a study may hold no window."""
+        if not self.windows:
+            raise HeadscopeError(f"{self.folder} is a part that holds no window; merge it with the other parts first.")
+
     def column(self, table: str, name: str) -> NDArray[np.float64]:
         """A column of `heads` or `layers`, where there is one."""
         found: pd.DataFrame = getattr(self, table)

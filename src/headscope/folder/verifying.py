@@ -22,11 +22,13 @@ from headscope.run import checkpoints
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at; `problem` is None where it is right. note: what else there is to say of it."""
+    """One thing that was looked at; `problem` is None where it is right. note: what else there is to say of it.
+    checked: false where there is nothing to hold it against, because an older version did not keep it."""
 
     what: str
     problem: str | None
     note: str | None = None
+    checked: bool = True
 
 
 Look = Callable[[StudyFolder], Iterator[str]]
@@ -53,7 +55,10 @@ def verify(folder: str | os.PathLike[str]) -> list[Check]:
     }
     if study.manifest.example is not None:
         looks["the example text"] = _example
-    checks = [Check(what, _first(look, study), _note(what, study)) for what, look in looks.items()]
+    checks = [
+        Check(what, _first(look, study), note := _note(what, study), checked=note is None)
+        for what, look in looks.items()
+    ]
     if (study.folder / checkpoints.FOLDER).is_dir():
         left = f"{checkpoints.FOLDER}/ is left over from a run that was stopped; the study is whole without it"
         checks.append(Check("nothing else", None, left))

@@ -44,6 +44,7 @@ class Claim:
 
 def claims(study: StudyFolder) -> list[Claim]:
     """Every claim of the paper, in its order."""
+    study.check_not_empty()
     return [_judged(study, *parts) for parts in CLAIMS]
 
 

@@ -104,6 +104,8 @@ class Compared:
 def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
     """Two or more studies under their labels; those that can't stand side by side are refused."""
     opened = list(studies)
+    for study in opened:
+        study.check_not_empty()
     if len(opened) < 2:
         raise HeadscopeError(f"Give two or more study folders to compare; {len(opened)} was given.")
     for study in opened[1:]:
@@ -225,15 +227,21 @@ def _focal(comparison: Compared) -> str:
 def _claims_in_words(comparison: Compared) -> list[str]:
     verdicts = comparison.claims.set_index("claim")[comparison.models]
     everywhere = verdicts.index[(verdicts == "holds").all(axis=1)].tolist()
-    nowhere = verdicts.index[(verdicts != "holds").all(axis=1)].tolist()
+    nowhere = verdicts.index[(verdicts == "does not hold").all(axis=1)].tolist()
+    unsaid = verdicts.index[(verdicts == "can't be said").any(axis=1)].tolist()
     held = [int((verdicts[name] == "holds").sum()) for name in comparison.models]
     first, *others = zip(held, comparison.models, strict=True)
-    counts = [f"{first[0]} hold in {first[1]}", *(f"{count} in {name}" for count, name in others)]
+    counts = [
+        f"{first[0]} {'holds' if first[0] == 1 else 'hold'} in {first[1]}",
+        *(f"{count} in {name}" for count, name in others),
+    ]
     told = [f"Of the paper's {len(verdicts)} claims, {listed(counts)}."]
     if everywhere:
         told.append(f"Claims that hold in every model: {', '.join(f'“{name}”' for name in everywhere)}.")
     if nowhere:
         told.append(f"Claims that hold in no model: {', '.join(f'“{name}”' for name in nowhere)}.")
+    if unsaid:
+        told.append(f"Claims that can't be said of every model: {', '.join(f'“{name}”' for name in unsaid)}.")
     return told
 
 

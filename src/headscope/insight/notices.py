@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headscope.corpus.sentences import few_sentences
 from headscope.corpus.windows import unknown_notice
+from headscope.folder.manifest import checksum_is_right
 from headscope.folder.study_folder import StudyFolder
 
 
@@ -11,6 +12,8 @@ def notices(study: StudyFolder) -> list[str]:
     """One sentence each; mostly none."""
     counts = study.manifest.counts
     found = [*study.manifest.notices]
+    if checksum_is_right(study.folder) is False:
+        found.append("study.json was changed after the study was finished; what it says may not be what was run.")
     if counts.tokens is not None and counts.unknown_tokens is not None:
         found.append(unknown_notice(counts.tokens, counts.unknown_tokens) or "")
     if study.manifest.kind == "texts":

@@ -136,7 +136,9 @@ class _Job:
             self._source, options = self._images(given, options)
         else:
             if model.takes_images and not self._capture.reads_text:
-                raise HeadscopeError(f"{model.name} takes images, not texts; give image files, or folders of them.")
+                raise HeadscopeError(
+                    f"{model.name} takes images, not texts; give image files, or folders that hold nothing but images."
+                )
             model.check_length(options.length)
             self._source = TextWindows(
                 given,
@@ -178,9 +180,10 @@ class _Job:
     def _images(self, given: Images, options: Options) -> tuple[ImageWindows, Options]:
         model = self._model
         if not model.takes_images or self._capture.reads_text:
-            raise HeadscopeError(f"{model.name} does not take images; headscope study measures it over texts.")
+            stack = f" with --stack {options.stack}" if model.takes_images and options.stack else ""
+            raise HeadscopeError(f"{model.name} does not take images{stack}; headscope study measures it over texts.")
         most = shards.WINDOWS_PER_SHARD
-        source = ImageWindows(given.images, given.name, model.prepares_images, model.name, options.max_windows, most)
+        source = ImageWindows(given, model.prepares_images, model.name, options.max_windows, most)
         source.grid = _grid(model, self._capture, torch.from_numpy(source.first)[None])
         at_once = options.batch_size or IMAGES_AT_ONCE
         return source, replace(options, length=source.grid.tokens, batch_size=at_once)
@@ -257,7 +260,11 @@ def _grid(model: Model, capture: Capture, pixels: torch.Tensor) -> Grid:
     rows, columns = (side // patch for side in pixels.shape[2:])
     tokens: list[int] = []
     pixels = pixels.to(model.device, next(model.network.parameters()).dtype)
-    capture.run(pixels, None, lambda layer, A, Z: tokens.append(Z.shape[2]))
+    try:
+        capture.run(pixels, None, lambda layer, A, Z: tokens.append(Z.shape[2]))
+    except (TypeError, ValueError, RuntimeError, AttributeError) as problem:
+        reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        raise HeadscopeError(f"{model.name} can't be measured: with eager attention it fails with {reason}.") from None
     if tokens[0] < rows * columns:
         raise HeadscopeError(f"{model.name} has {tokens[0]} tokens for {rows} x {columns} patches; it has no grid.")
     return Grid(rows, columns, tokens[0] - rows * columns)

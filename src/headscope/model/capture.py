@@ -151,8 +151,7 @@ class Capture:
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
         twin = copy.copy(self)
-        tensors = (*self._network.parameters(), *self._network.buffers())
-        twin._network = copy.deepcopy(self._network, {id(tensor): tensor for tensor in tensors})
+        twin._network = _copied(self._network)
         return twin
 
     def arguments(self, inputs: Tensor, mask: Tensor | None) -> dict[str, Any]:
@@ -186,13 +185,13 @@ class Capture:
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
         inputs = self._probe_inputs(_PROBE_WINDOWS)
-        probe = Probe(self._network, len(inputs))
+        probe = Probe(_copied(self._network), len(inputs))
         try:
             probe.run(self._probe_arguments(inputs))
         except HeadscopeError:
             raise
         except Exception as problem:
-            reason = f"running it failed with {type(problem).__name__}: {' '.join(str(problem).split())}"
+            reason = f"running {self._given()} through it failed with {_told(problem)}"
             raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.") from problem
         return probe
 
@@ -267,7 +266,7 @@ class Capture:
         if parts:
             return f"it attends within parts of {self._given()}, of {parts[0]} tokens, and not over all of it"
         if any(call.windows < _PROBE_WINDOWS for call in calls):
-            return "it joins all texts or images of a batch in one attention map"
+            return "a softmax in it is not over the tokens of each text or image by itself"
         sizes = ", ".join(dict.fromkeys(f"{call.queries} x {call.keys}" for call in calls))
         return f"its attention maps are {sizes} for {self._given()}, not tokens by tokens"
 
@@ -370,7 +369,7 @@ class Capture:
         """Where something stands between A times V and the projection, each head must still have its place."""
         if all(place.direct for place in self._plan.values()):
             return
-        nudging = Nudging(self._network, self._plan, self.heads)
+        nudging = Nudging(_copied(self._network), self._plan, self.heads)
         inputs = self._probe_inputs(1)
         nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
         if nudging.wrong:
@@ -403,3 +402,14 @@ def _channels(config: Any) -> int:
 
 def _no_tokens(inputs: Tensor) -> Tensor:
     return torch.zeros(len(inputs), _DECODER_PROBE, dtype=torch.long, device=inputs.device)
+
+
+def _copied(network: Any) -> Any:
+    """The same weights in modules of their own. A pass may change a network for good: BigBird gives up its sparse
+    attention once it meets a short text."""
+    tensors = (*network.parameters(), *network.buffers())
+    return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
+
+
+def _told(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())}"

@@ -154,7 +154,9 @@ def _compared(capture: Capture, inputs: Tensor, mask: Tensor | None, way: str) -
             raise
         except Exception as problem:
             reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-            raise NotCaptured(f"The {capture.name} can't be measured: running it failed with {reason}.") from problem
+            raise NotCaptured(
+                f"The {capture.name} can't be measured: running it with eager attention failed with {reason}."
+            ) from problem
         return layers.finished()
 
 

@@ -68,6 +68,7 @@ FORMATS = ("png", "svg", "pdf")
 
 def draw(study: StudyFolder, number: int | str, **choices: Any) -> Figure:
     """One figure. Choices, where the figure has them: `layers=(1, 6, 11)`, `heads=(3,)`; for the atlas `map`."""
+    study.check_not_empty()
     module = _module(number)
     lacking: Traits = getattr(module, "NEEDS", frozenset()) - study.manifest.gives
     if lacking:

@@ -50,6 +50,7 @@ OPTION_LABELS = {
 
 def page(study: StudyFolder, *, progress: bool = False) -> str:
     """The whole page."""
+    study.check_not_empty()
     drawn, missing = pictures(study, progress)
     script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
     return environment().get_template("page.html").render(
