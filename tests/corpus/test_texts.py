@@ -158,3 +158,11 @@ def test_python_users_pass_lists_or_paths(tmp_path: Path):
             as_texts(wrong)
     with pytest.raises(HeadscopeError, match="text 1 is of type int"):
         strings(as_texts(["a", 1]))
+
+
+def test_files_of_a_folder_that_are_no_texts_are_counted(tmp_path):
+    for name in ("a.txt", "b.md", "c.csv", "d.pdf", ".hidden"):
+        (tmp_path / name).write_text("Some words.")
+    texts = read_texts([tmp_path])
+    assert len(list(texts)) == 2
+    assert texts.other_files == 2

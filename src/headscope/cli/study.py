@@ -174,6 +174,9 @@ def _summary(study: Study, figures: bool) -> None:
         )
     if counts.unreadable_records_left_out:
         console.print(f"[dim]left out: {counted(counts.unreadable_records_left_out, 'unusable record')}[/dim]")
+    if counts.other_files_left_out:
+        others = counted(counts.other_files_left_out, "file")
+        console.print(f"[dim]left out: {others} in the folders that are no texts by their names[/dim]")
     for notice in notices(study):
         console.print(f"[yellow]{escape(notice)}[/yellow]")
     part = manifest.part

@@ -52,6 +52,11 @@ class TextWindows:
         return self._texts.bad
 
     @property
+    def other_files(self) -> int:
+        """Files in the folders given that are no texts by their names."""
+        return self._texts.other_files
+
+    @property
     def made(self) -> int:
         return self.counts.windows
 

@@ -54,13 +54,15 @@ class Texts:
     """Texts in a fixed order.
 
     Iterating yields `Text`; `read_share` tells how much of the input the newest iteration has read,
-    `bad` how many unusable records it passed over (with `skip_bad`).
+    `bad` how many unusable records it passed over (with `skip_bad`). other_files: those in the folders that are no
+    texts by their names.
     """
 
-    def __init__(self, sources: list[Source], name: str, skip_bad: bool = False) -> None:
+    def __init__(self, sources: list[Source], name: str, skip_bad: bool = False, other_files: int = 0) -> None:
         self._sources = sources
         self.name = name
         self.skip_bad = skip_bad
+        self.other_files = other_files
         self.bad = 0
         self._done = 0
 
@@ -241,6 +243,7 @@ def read_texts(
     Any of them may be gzipped. A folder is read with all its subfolders, in alphabetical order.
     """
     sources: list[Source] = []
+    others = 0
     names = [str(path) for path in paths]
     for name in names:
         if name == "-":
@@ -248,10 +251,12 @@ def read_texts(
         elif name.startswith("hf:"):
             sources.append(HubDataset(name[3:], field))
         else:
-            sources.extend(File(path, lines, field) for path in _files(Path(name)))
+            found = _files(Path(name))
+            sources.extend(File(path, lines, field) for path in found)
+            others += sum(1 for _ in _inside(Path(name))) - len(found) if Path(name).is_dir() else 0
     if not sources:
         raise HeadscopeError("No texts were named; give files, folders, - for standard input, or hf:DATASET.")
-    return Texts(sources, named(" ".join(names)), skip_bad)
+    return Texts(sources, named(" ".join(names)), skip_bad, others)
 
 
 def sample_texts() -> Texts:

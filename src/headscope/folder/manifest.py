@@ -79,6 +79,7 @@ class CountFacts:
     short_windows_left_out: int = 0
     later_windows_left_out: int = 0
     unreadable_records_left_out: int = 0
+    other_files_left_out: int = 0
     windows_in_one_sentence: int | None = None
     tokens: int | None = None
     unknown_tokens: int | None = None

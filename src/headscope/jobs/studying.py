@@ -206,6 +206,9 @@ class _Job:
     def _manifest(self, ran: Ran, weights_hash: str, example: ExampleFacts | None) -> Manifest:
         model, capture, source, part = self._model, self._capture, self._source, self._part
         counts = {name: value for name, value in asdict(source.counts).items() if name != "longest_short"}
+        facts = {"windows": ran.windows, "unreadable_records_left_out": source.unusable}
+        if isinstance(source, TextWindows):
+            facts["other_files_left_out"] = source.other_files
         return Manifest(
             headscope=metadata.version("headscope"),
             kind="images" if isinstance(source, ImageWindows) else "texts",
@@ -232,7 +235,7 @@ class _Job:
             ),
             options=self._options,
             layers=list(self._layers),
-            counts=CountFacts(**counts | {"windows": ran.windows, "unreadable_records_left_out": source.unusable}),
+            counts=CountFacts(**counts | facts),
             part=PartFacts(part.number, part.of, source.made) if part.of > 1 else None,
             shards={str(index): value for index, value in ran.fingerprints.items()} if part.of > 1 else None,
             example=example,

@@ -131,6 +131,7 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
         "Later windows left out": counts.later_windows_left_out,
         "Texts without a window": counts.texts_without_window,
         "Unusable records left out": counts.unreadable_records_left_out,
+        "Other files in the folders, left out": counts.other_files_left_out,
     }
     wide = f" × {model.head_width} wide" if model.head_width else ""
     blocks: dict[str, dict[str, str | None]] = {
