@@ -7,6 +7,8 @@ import subprocess
 import sys
 import weakref
 
+import pytest
+
 from headscope.garbage import without_collecting
 
 
@@ -54,6 +56,7 @@ def test_what_somebody_froze_stays_frozen() -> None:
         gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_the_runner_imports_neither_pandas_nor_numba() -> None:
     code = (
         "import sys, headscope.run.runner; print(sorted({'pandas', 'pyarrow', 'numba', 'nupunkt'} & set(sys.modules)))"

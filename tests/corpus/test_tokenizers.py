@@ -318,6 +318,7 @@ def test_a_long_text_has_the_tokens_that_it_would_have_at_once(name, text):
         assert list(passages.tokens_of(tokenizer_of(name), text)) == at_once(tokenizer_of(name), text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_tokenizer_is_never_given_more_than_a_passage_of_a_book(name):
     book = "\n\n".join(SAMPLE * 3)
@@ -343,6 +344,7 @@ def test_where_passages_find_nothing_to_agree_on_they_grow(name, run):
     assert list(passages.tokens_of(tokenizer_of(name), text)) == at_once(tokenizer_of(name), text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["a", "?!", " ", "字"])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_an_endless_word_is_cut_before_it_fills_the_memory(name, run):

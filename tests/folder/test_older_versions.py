@@ -46,6 +46,7 @@ def test_a_study_of_texts_opens_with_all_that_it_says(old: Path) -> None:
     assert study.example.size == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["texts", "images"])
 def test_every_reading_command_works_on_it(old: Path, kind: str, tmp_path: Path) -> None:
     assert "files in" in run("figures", old / kind, "--format", "png")
@@ -78,6 +79,7 @@ def test_a_study_does_not_merge_with_one_of_another_version(old: Path, tmp_path:
         headscope.merge([old / "texts", old / "other-texts"], out=tmp_path / "no")
 
 
+@pytest.mark.slow
 def test_a_column_that_came_later_is_absent_and_said_so_when_it_is_asked_for(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def imported_by(code: str, *arguments: Path) -> set[str]:
     return set(run.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

@@ -202,6 +202,7 @@ class TestConfig:
         assert "takes input_features" in refused(folder)
 
 
+@pytest.mark.slow
 def test_no_architecture_is_refused_for_its_usual_sizes():
     refused = {}
     for name in transformers.CONFIG_MAPPING:
