@@ -40,9 +40,9 @@ OPTION_LABELS = {
     "windows": "Windows of a text",
     "short": "Shorter windows",
     "special": "Special tokens in pairs",
+    "sentences": "Sentences are found by",
     "max_windows": "Most windows",
     "layers": "Layers",
-    "stack": "Stack",
     "batch_size": "Batch",
     "seed": "Seed",
 }
@@ -157,7 +157,7 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
         "Options": {
             OPTION_LABELS.get(name, name): _option(name, value)
             for name, value in manifest.options.as_dict().items()
-            if value is not None
+            if value is not None and name != "stack"
         },
         "Run": {
             "Finished": manifest.finished and manifest.finished.replace("T", " ").replace("+00:00", " UTC"),
