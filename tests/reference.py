@@ -16,7 +16,8 @@ KINDS = ["first", "special", "sentence_end", "comma", "punctuation", "word"]
 
 @dataclass
 class Example:
-    """One window: attention (L, H, S, S), output (L, H, S, d); the rest per token."""
+    """One window: attention (L, H, S, S), output (L, H, S, d), lengths of the values (L, H, S); the rest per token, but
+    for the number of its text."""
 
     attention: np.ndarray
     output: np.ndarray
@@ -25,6 +26,16 @@ class Example:
     kind: list[int]
     special: list[bool]
     size: int
+    lengths: np.ndarray
+    text: int = 0
+
+
+def compared(output: np.ndarray, part: list[int], how: str) -> np.ndarray:
+    if how == "centred":
+        return output - np.array([sum(output[i, k] for i in part) / len(part) for k in range(output.shape[1])])
+    if how == "cosine":
+        return np.array([row / (math.sqrt(sum(x * x for x in row.tolist())) or 1) for row in output])
+    return output
 
 
 def similarity(output: np.ndarray) -> np.ndarray:
@@ -48,6 +59,23 @@ def share_histogram(shares: list[tuple[int, int]]) -> np.ndarray:
     for part, whole in shares:
         histogram[min(49, part * 50 // whole)] += 1
     return histogram
+
+
+def fine_bin(n: np.float32) -> int:
+    """Bins of 0.002; from 0.99 on by the bits of 1 - N, eight to each halving."""
+    if math.floor((float(n) + 1) * 500) < 995:
+        return max(0, math.floor((float(n) + 1) * 500))
+    below = int(np.float32(1 - n).view(np.int32))
+    return 995 + min(139, max(0, (int(np.float32(0.01).view(np.int32)) - below) // 2**20))
+
+
+def auc(related: list[float], others: list[float]) -> float:
+    """How often one of the first is larger; equal ones count half."""
+    if not related or not others:
+        return math.nan
+    ordered = np.sort(others)
+    lower, not_higher = (np.searchsorted(ordered, related, side) for side in ("left", "right"))
+    return float((lower + not_higher).sum()) / 2 / (len(related) * len(others))
 
 
 def mean(values: list[float]) -> float:
@@ -78,8 +106,17 @@ class Head:
         self.to_kind = np.zeros(6)
         self.lines = np.zeros(6, dtype=np.int64)
         self.contrast: list[float] = []
+        self.carried = np.zeros(6)
+        self.mean_vector: list[float] = []
+        self.signal: dict[str, list[float]] = {"together": [], "equal": []}
+        self.noise: list[float] = []
+        self.values: list[tuple[int, bool, bool]] = []
+        self.spectrum = np.zeros((4, 1135), dtype=np.int64)
+        self.distance_spectrum = np.zeros((length, 91), dtype=np.int32)
 
-    def add(self, window: Example, attention: np.ndarray, output: np.ndarray, options: dict) -> None:
+    def add(
+        self, window: Example, attention: np.ndarray, output: np.ndarray, lengths: np.ndarray, options: dict
+    ) -> None:
         size = window.size
         self.windows += 1
         lines = lines_of(attention, size, options["line_threshold"])
@@ -90,13 +127,14 @@ class Head:
                 if j not in lines:
                     self.attention_sum_without_lines[i, j] += weight
                 self.to_kind[window.kind[j]] += weight
+                self.carried[window.kind[j]] += weight * float(lengths[j])
                 if j - i in (-1, 0, 1):
                     self.diagonal[{-1: "previous", 0: "self", 1: "next"}[j - i]].append(weight)
         for j in lines:
             self.lines[window.kind[j]] += 1
-        self._add_pairs(window, lines, similarity(output), options)
+        self._add_pairs(window, lines, output, options)
 
-    def _add_pairs(self, window: Example, lines: list[int], C: np.ndarray, options: dict) -> None:
+    def _add_pairs(self, window: Example, lines: list[int], output: np.ndarray, options: dict) -> None:
         def takes_part(i: int) -> bool:
             return i < window.size and not (options["special"] == "drop" and window.special[i])
 
@@ -108,6 +146,11 @@ class Head:
 
         part = [i for i in range(window.size) if takes_part(i)]
         pairs = [(i, j) for i in part for j in part if i < j]
+        Z = output[part].astype(np.float64)
+        if (Z != 0).any():
+            average = Z.sum(0) / len(part)
+            self.mean_vector.append(len(part) * float(average @ average) / float((Z * Z).sum()))
+        C = similarity(compared(output, part, options["similarity"]))
         m = max((C[i, j] for i, j in pairs), default=-math.inf)
         high: list[tuple[int, int]] = []
         if m > 0:
@@ -117,7 +160,13 @@ class Head:
             outside = [float(N[p]) for p in pairs if block[p[0]] != block[p[1]]]
             if inside and outside:
                 self.contrast.append(mean(inside) - mean(outside))
+            self._add_residuals(N, equal, one_sentence)
             for (i, j), n in N.items():
+                self.values.append((fine_bin(n), equal(i, j), one_sentence(i, j)))
+                self.spectrum[equal(i, j) + 2 * one_sentence(i, j), fine_bin(n)] += 1
+                hundredths = math.floor((float(n) + 1) * 100) - 100
+                if hundredths >= 5:
+                    self.distance_spectrum[j - i, min(hundredths, 95) - 5] += 1
                 self.similarity_sum[i, j] += float(n)
                 self.similarity_sum[j, i] += float(n)
                 self.similarity_histogram[max(0, min(199, math.floor((float(n) + 1) * 100)))] += 1
@@ -145,6 +194,24 @@ class Head:
         self.focal.append(min(token for token, count in includes.items() if count == most))
         self.focal_share.append((most, len(high)))
 
+    def _add_residuals(self, N: dict[tuple[int, int], np.float32], equal, one_sentence) -> None:
+        """N less its mean over the pairs of the same distance; what is but rounding counts as 0."""
+        at_distance = defaultdict(list)
+        for (i, j), n in N.items():
+            at_distance[j - i].append(float(n))
+        r = {(i, j): float(n) - mean(at_distance[j - i]) for (i, j), n in N.items()}
+        if sum(x * x for x in r.values()) <= 1e-12 * sum(float(n) ** 2 for n in N.values()):
+            r = dict.fromkeys(r, 0.0)
+        self.noise += [x * x for x in r.values()]
+        self.signal["equal"] += [x for p, x in r.items() if equal(*p)]
+        self.signal["together"] += [x for p, x in r.items() if one_sentence(*p)]
+
+    def _signal_to_noise(self, relation: str) -> float:
+        if not self.signal[relation]:
+            return math.nan
+        noise = math.sqrt(mean(self.noise))
+        return mean(self.signal[relation]) / noise if noise else 0.0
+
     def row(self) -> dict[str, float]:
         pairs = int(self.high_count.sum()) // 2
         distances = [d for d, count in enumerate(self.distance_histogram) for _ in range(count)]
@@ -169,6 +236,15 @@ class Head:
             "block_contrast": mean(self.contrast),
             "same_sentence_chance_by_distance": mean(self.same_sentence_by_distance),
             "repeat_chance_by_distance": mean(self.repeat_by_distance),
+            "signal_to_noise_sentence": self._signal_to_noise("together"),
+            "signal_to_noise_repeat": self._signal_to_noise("equal"),
+            "same_sentence_auc": auc([v for v, _, t in self.values if t], [v for v, _, t in self.values if not t]),
+            "repeat_auc": auc([v for v, e, _ in self.values if e], [v for v, e, _ in self.values if not e]),
+            "mean_vector_share": mean(self.mean_vector),
+            **{
+                f"carried_to_{kind}": self.carried[k] / self.carried.sum() if self.carried.sum() else math.nan
+                for k, kind in enumerate(KINDS)
+            },
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -179,6 +255,8 @@ class Head:
             "high_count": self.high_count,
             "distance_histogram": self.distance_histogram,
             "similarity_histogram": self.similarity_histogram,
+            "spectrum": self.spectrum,
+            "distance_spectrum": self.distance_spectrum,
             "repeat_histogram": share_histogram(self.repeat),
             "repeat_in_sentence_histogram": share_histogram(self.repeat_in_sentence),
             "same_sentence_histogram": share_histogram(self.same_sentence),
@@ -202,7 +280,8 @@ def measure(windows: list[Example], options: dict) -> tuple[dict[str, np.ndarray
     for window in windows:
         for layer in range(layers):
             for head in range(heads):
-                measured[layer][head].add(window, window.attention[layer, head], window.output[layer, head], options)
+                of_head = (array[layer, head] for array in (window.attention, window.output, window.lengths))
+                measured[layer][head].add(window, *of_head, options)
     arrays = {
         name: np.array([[head.arrays()[name] for head in row] for row in measured]) for name in measured[0][0].arrays()
     }

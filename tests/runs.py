@@ -18,6 +18,7 @@ import headscope
 from headscope.files import Arrays
 from headscope.measure.accumulate import AllMeasures
 from headscope.measure.catalogue import SYMMETRIC
+from headscope.measure.triangles import unpack
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
@@ -94,9 +95,8 @@ def measures(model: Model, options: Options) -> AllMeasures:
 
 def whole(shard: Arrays) -> Arrays:
     """What a study of this shard alone keeps."""
-    total = ExactSum(shard)
-    total.unpack(SYMMETRIC, keep_rest=False)
-    return total.whole
+    whole = ExactSum(shard).whole
+    return {name: unpack(array) if name in SYMMETRIC else array for name, array in whole.items()}
 
 
 def during(monkeypatch: pytest.MonkeyPatch, shard: int, action: Callable[[], None]) -> None:

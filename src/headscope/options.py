@@ -13,6 +13,7 @@ Windows = Literal["all", "first"]
 Short = Literal["drop", "pad"]
 Special = Literal["keep", "drop"]
 Sentences = Literal["auto", "english", "unicode", "lines"]
+Similarity = Literal["dot", "centred", "cosine"]
 Dtype = Literal["float32", "float16", "bfloat16"]
 Stack = Literal["encoder", "decoder", "cross", "text", "vision"]
 TOKENS_AT_ONCE = 512
@@ -33,6 +34,7 @@ class Options:
     windows: Windows = "all"
     short: Short = "drop"
     special: Special = "keep"
+    similarity: Similarity = "dot"
     sentences: Sentences = "auto"
     max_windows: int | None = None
     layers: tuple[int, ...] | None = None
@@ -53,6 +55,7 @@ class Options:
             ("windows", self.windows, Windows),
             ("short", self.short, Short),
             ("special", self.special, Special),
+            ("similarity", self.similarity, Similarity),
             ("sentences", self.sentences, Sentences),
             *([("stack", self.stack, Stack)] if self.stack is not None else []),
         ):

@@ -7,11 +7,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from runs import whole
 
 from headscope.corpus.windows import Batch
 from headscope.measure.accumulate import AllMeasures
-from headscope.measure.tables import heads_table
+from headscope.measure.tables import Totals, heads_table
 from headscope.options import Options
 
 LENGTH, WINDOWS = 24, 12
@@ -26,7 +25,7 @@ class Planted:
     def run_by_heads(self, ids, mask, receive, last=None) -> None:
         heads = self._outputs.shape[1]
         attention = torch.eye(LENGTH).expand(WINDOWS, heads, LENGTH, LENGTH).contiguous()
-        receive(0, slice(0, heads), attention, self._outputs)
+        receive(0, slice(0, heads), attention, self._outputs, torch.ones(WINDOWS, heads, LENGTH))
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,12 @@ def table():
         sentence,
         np.full((WINDOWS, LENGTH), 5, dtype=np.int8),
         np.zeros((WINDOWS, LENGTH), dtype=bool),
+        np.arange(WINDOWS),
+        np.arange(WINDOWS),
     )
     shard = AllMeasures(Options(length=LENGTH), (0,), 3).begin(torch.device("cpu"))
     shard.take(Planted(outputs), batch, lambda place: nullcontext())
-    return heads_table(whole(shard.arrays()), [0])
+    return heads_table(Totals(shard.arrays()), [0])
 
 
 def test_a_near_sighted_head_that_is_blind_to_sentences_is_explained_by_distance(table):

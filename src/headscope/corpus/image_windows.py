@@ -86,7 +86,7 @@ class ImageWindows:
                         f"The image processor of {self._model_name} makes images of different sizes, "
                         f"{self.first.shape[1:]} and {pixels.shape[1:]}; give images of one size."
                     )
-                yield _window(self.grid, pixels, f"image {number}")
+                yield _window(self.grid, pixels, number)
 
     @property
     def expected(self) -> int | None:
@@ -110,7 +110,7 @@ class ImageWindows:
         return pixels
 
 
-def _window(grid: Grid, pixels: NDArray[np.float32], origin: str) -> Window:
+def _window(grid: Grid, pixels: NDArray[np.float32], number: int) -> Window:
     """Patches are all different tokens, numbered by their place, and in no sentence."""
     places = np.arange(grid.tokens, dtype=np.int64)
     special = places < grid.before
@@ -118,4 +118,5 @@ def _window(grid: Grid, pixels: NDArray[np.float32], origin: str) -> Window:
     kind[0] = FIRST
     nowhere = np.zeros(grid.tokens, dtype=np.int64)
     sentence = np.full(grid.tokens, -1, dtype=np.int32)
-    return Window(places, grid.tokens, sentence, kind, special, nowhere, nowhere, Text(origin, ""), pixels)
+    text = Text(f"image {number}", "")
+    return Window(places, grid.tokens, sentence, kind, special, nowhere, nowhere, text, number, number, pixels)

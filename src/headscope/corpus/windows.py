@@ -45,6 +45,7 @@ class Window:
 
     ids, sentence, kind, special, start, end: (S,). `sentence` is -1 for special tokens and padding,
     `start` and `end` are the characters of the text that a token covers (equal for special tokens).
+    text_number, number: of the text among all texts read, and of the window among all windows, both from 0.
     pixels: (channels, height, width) of an image, whose patches are the tokens; None for a text.
     """
 
@@ -56,6 +57,8 @@ class Window:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     text: Text
+    text_number: int = 0
+    number: int = 0
     pixels: NDArray[np.float32] | None = None
 
 
@@ -64,6 +67,7 @@ class Batch:
     """B windows of S tokens.
 
     ids, sentence, kind, special: (B, S); size: (B,), tokens that are not padding.
+    text, number: (B,), the number of the text that each is from, and its own among all windows.
     pixels: (B, channels, height, width) of images; None for texts.
     """
 
@@ -72,6 +76,8 @@ class Batch:
     sentence: NDArray[np.int32]
     kind: NDArray[np.int8]
     special: NDArray[np.bool_]
+    text: NDArray[np.int64]
+    number: NDArray[np.int64]
     pixels: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -84,13 +90,15 @@ class Batch:
             self.sentence[rows],
             self.kind[rows],
             self.special[rows],
+            self.text[rows],
+            self.number[rows],
             None if self.pixels is None else self.pixels[rows],
         )
 
     @property
     def arrays(self) -> tuple[NDArray[Any] | None, ...]:
         """Everything in the windows that a consumer can see."""
-        return self.ids, self.size, self.sentence, self.kind, self.special, self.pixels
+        return self.ids, self.size, self.sentence, self.kind, self.special, self.text, self.number, self.pixels
 
     @property
     def mask(self) -> NDArray[np.int64]:
@@ -105,6 +113,8 @@ def stack(windows: list[Window]) -> Batch:
         np.stack([w.sentence for w in windows]),
         np.stack([w.kind for w in windows]),
         np.stack([w.special for w in windows]),
+        np.array([w.text_number for w in windows], dtype=np.int64),
+        np.array([w.number for w in windows], dtype=np.int64),
         np.stack(pixels) if (pixels := [w.pixels for w in windows if w.pixels is not None]) else None,
     )
 
@@ -211,7 +221,7 @@ class Cutter:
                 counts.windows += 1
                 self._count(text, content, counts)
                 if wanted is None or wanted(counts.windows - 1):
-                    window = self._window(text, content, sentences)
+                    window = self._window(text, content, sentences, counts)
                     counts.windows_in_one_sentence += len({*window.sentence.tolist()} - {-1}) < 2
                     yield window
                 if counts.windows == most:
@@ -230,7 +240,8 @@ class Cutter:
                 f"network has no row for in its embedding of {self._rows:,}; take it out of the text."
             )
 
-    def _window(self, text: Text, content: list[Token], sentences: SentencesOf) -> Window:
+    def _window(self, text: Text, content: list[Token], sentences: SentencesOf, counts: Counts) -> Window:
+        """The newest of those counted."""
         length = self._options.length
         ids = [*self.prefix, *(token.id for token in content), *self.suffix]
         size = len(ids)
@@ -255,7 +266,8 @@ class Cutter:
         kinds[0] = FIRST
         padded = np.full(length, self._pad, dtype=np.int64)
         padded[:size] = ids
-        return Window(padded, size, sentence, kinds, special, start, end, text)
+        numbers = counts.texts - 1, counts.windows - 1
+        return Window(padded, size, sentence, kinds, special, start, end, text, *numbers)
 
 
 def cut_all(

@@ -11,7 +11,9 @@ from safetensors import SafetensorError, safe_open
 
 from headscope.errors import HeadscopeError
 from headscope.files import DTYPES
+from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.declaration import Specs
+from headscope.measure.triangles import pack, pairs_of, unpack
 
 
 class AbsentError(HeadscopeError, KeyError):
@@ -22,7 +24,11 @@ class AbsentError(HeadscopeError, KeyError):
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
-    """Arrays by name. Those in `specs` must be of that type and shape; one that is not there is absent, not damaged."""
+    """Arrays by name. Those in `specs` must be of that type and shape; one that is not there is absent, not damaged.
+
+    Symmetric ones are given whole; in the file they may be packed, as i < j (see `triangles`). listed: all that there
+    must be.
+    """
 
     def __init__(self, path: Path, specs: Specs, listed: list[str] | None = None) -> None:
         self._path = path
@@ -32,9 +38,10 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
                 found = {name: (DTYPES.get(item.get_dtype()), tuple(item.get_shape())) for name, item in held.items()}
         except (SafetensorError, OSError) as problem:
             raise HeadscopeError(f"{path} can't be read ({problem}); the study folder is damaged.") from None
-        for name, spec in specs.items():
-            if found.get(name, spec) != spec:
-                raise HeadscopeError(f"{path} is damaged: its array {name} is not {spec[0]} of shape {spec[1]}.")
+        for name, (dtype, shape) in specs.items():
+            packed = (*shape[:2], pairs_of(shape[2])) if name in SYMMETRIC and len(shape) == 4 else shape
+            if name in found and found[name] not in ((dtype, shape), (dtype, packed)):
+                raise HeadscopeError(f"{path} is damaged: its array {name} is not {dtype} of shape {shape}.")
         if listed is not None and sorted(listed) != sorted(found):
             odd = sorted(set(listed) ^ set(found))
             raise HeadscopeError(f"{path} is damaged: it holds other arrays than study.json lists ({odd[0]!r}).")
@@ -42,12 +49,22 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         self._kept: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._kept:
+            array = self._read(name)
+            self._kept[name] = unpack(array) if name in SYMMETRIC and array.ndim == 3 else array
+        return self._kept[name]
+
+    def packed(self, name: str) -> NDArray[Any]:
+        """As it adds up: a symmetric one as i < j. It is not kept in memory."""
+        array = self._read(name)
+        return pack(array) if name in SYMMETRIC and array.ndim == 4 else array
+
+    def _read(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise AbsentError(f"{self._path} has no array {name}; run the study again to have it.")
-        if name not in self._kept:
-            with safe_open(self._path, framework="numpy") as file:
-                self._kept[name] = file.get_tensor(name)
-        return self._kept[name]
+        with safe_open(self._path, framework="numpy") as file:
+            array: NDArray[Any] = file.get_tensor(name)
+        return array
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -27,10 +27,12 @@ MANIFEST = "study.json"
 IMAGES_MANIFEST = "images.json"
 """What version 0.1.0 wrote for images, which are studies like all others now."""
 ARRAYS = "arrays.safetensors"
-FORMAT = 2
+GROUPS_FILE = "groups.safetensors"
+"""What columns are made of, for each group of texts."""
+FORMAT = 3
 """Raised when a folder written by this version can't be read by an older one.
 
-1: version 0.1.0. 2: says which columns and arrays there are; images too."""
+1: version 0.1.0. 2: says which columns and arrays there are; images too. 3: symmetric arrays are kept as i < j."""
 
 _LARGEST = 1_000_000
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -118,7 +120,8 @@ class RunFacts:
 class Manifest:
     """What a study says of itself. layers: the numbers of the layers measured.
 
-    tables: the columns of each table that was written, arrays: the arrays; None where an older version did not say.
+    tables: the columns of each table that was written, arrays: the arrays; groups: those that are kept for each group
+    of texts. None where an older version did not say, or keep them.
     notices: what was odd about the model. files: name -> SHA-256; None where none were kept. shards: of a part, the
     fingerprint of each of its shards, by the shard's number in the whole. `manifest["model"]["name"]` works as in
     study.json itself.
@@ -142,6 +145,7 @@ class Manifest:
     shards: dict[str, str] | None = None
     tables: dict[str, list[str]] | None = None
     arrays: list[str] | None = None
+    groups: list[str] | None = None
     files: dict[str, str] | None = None
 
     @property

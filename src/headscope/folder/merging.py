@@ -12,18 +12,25 @@ from typing import Any
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
 from headscope.folder.array_file import ArrayFile
-from headscope.folder.manifest import ARRAYS, CountFacts, Manifest, PartFacts, RunFacts, checksum_is_right
+from headscope.folder.manifest import (
+    ARRAYS,
+    GROUPS_FILE,
+    CountFacts,
+    Manifest,
+    PartFacts,
+    RunFacts,
+    checksum_is_right,
+)
 from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, claim
 from headscope.folder.writing import write
-from headscope.measure.catalogue import state_specs
-from headscope.measure.declaration import Specs
+from headscope.measure.catalogue import DERIVED, kept_states, state_specs
 from headscope.measure.tables import TABLES
 from headscope.run import checkpoints
 from headscope.run.fingerprints import add_hashes, windows_hash
 from headscope.run.sums import ExactSum
 
-_FREE = ("batch_size", "seed")
-"""Options that change at most the last digits, or (with the same weights) nothing."""
+_FREE = ("batch_size",)
+"""Options that change at most the last digits."""
 _OF_A_PART = ("windows", "windows_in_one_sentence")
 """Counts of the windows of one part; the others are of all texts, and the same in every part."""
 _DECIDING = ("torch", "transformers", "nupunkt")
@@ -50,7 +57,9 @@ def merge_folders(
         if shown is not None:
             for name in EXAMPLE:
                 write_atomically(target / name, (shown.folder / name).read_bytes())
-        written = {name: set.intersection(*(set(getattr(study, name)) for study in studies)) for name in TABLES}
+        written = None
+        if any(study.manifest.groups is None for study in studies):
+            written = {name: set.intersection(*(set(getattr(study, name)) for study in studies)) for name in TABLES}
         write(target, _manifest(studies), total, only=written)
     return target
 
@@ -156,7 +165,8 @@ def _check_files(study: StudyFolder) -> None:
         raise HeadscopeError(f"{study.folder} was written without checksums, so it can't be merged; run it again.")
     if checksum_is_right(study.folder) is False:
         raise HeadscopeError(f"{study.folder / 'study.json'} was changed after the study was finished; run it again.")
-    for name in (ARRAYS, *((REST,) if manifest.part else ()), *(EXAMPLE if manifest.example else ())):
+    held = (ARRAYS, *((GROUPS_FILE,) if manifest.groups else ()), *((REST,) if manifest.part else ()))
+    for name in (*held, *(EXAMPLE if manifest.example else ())):
         path = study.folder / name
         if not path.is_file() or file_checksum(path) != manifest.files.get(name):
             raise HeadscopeError(f"{path} is damaged: it is not what {study.folder} was finished with; run it again.")
@@ -165,18 +175,26 @@ def _check_files(study: StudyFolder) -> None:
 def _total(studies: list[StudyFolder]) -> ExactSum:
     total = ExactSum()
     for study in studies:
-        specs = state_specs(*study.size, study.manifest.gives)
-        rests = {name: spec for name, spec in specs.items() if spec[0] == "float64"}
-        states = _taken(ArrayFile(study.folder / ARRAYS, specs), specs)
-        rest = _taken(ArrayFile(study.folder / REST, rests), rests) if study.manifest.part else None
-        total.add(states, rest)
+        total.add(_states(study), _rest(study) if study.manifest.part else None)
     total.settle()
     return total
 
 
-def _taken(file: ArrayFile, specs: Specs) -> Arrays:
-    """An array that the studies do not have, because their version did not, is not in the sum either."""
-    return {name: file[name] for name in specs if name in file}
+def _states(study: StudyFolder) -> Arrays:
+    """What adds up: the states, by group of texts where they are kept so. Where they are not, what is derived from
+    states today may have been a state. What a version did not have is not in the sum either."""
+    arrays, grouped = study.arrays, study.manifest.groups or ()
+    names = kept_states(study.manifest.gives).keys() - set(grouped)
+    alone = names if grouped else names | DERIVED.keys()
+    by_group = {name: study.groups.packed(name) for name in grouped}
+    return by_group | {name: arrays.packed(name) for name in sorted(alone) if name in arrays}
+
+
+def _rest(study: StudyFolder) -> Arrays:
+    """Of parts: what rounding cut off."""
+    specs = state_specs(*study.size, study.manifest.gives)
+    file = ArrayFile(study.folder / REST, specs if study.manifest.groups else {})
+    return {name: file.packed(name) for name in file}
 
 
 def _added(counts: list[int | None]) -> int | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,12 @@ from headscope.corpus.grid import Grid
 from headscope.errors import HeadscopeError, shortened
 from headscope.files import check_name
 from headscope.folder.array_file import AbsentError, ArrayFile
-from headscope.folder.manifest import ARRAYS, IMAGES_MANIFEST, MANIFEST, read_manifest
-from headscope.measure.catalogue import array_specs
+from headscope.folder.manifest import ARRAYS, GROUPS_FILE, IMAGES_MANIFEST, MANIFEST, read_manifest
+from headscope.measure.catalogue import GROUPED, array_specs, state_specs
 from headscope.measure.declaration import Arrays
+from headscope.measure.jackknife import INTERVALS, INTERVALS_COLUMNS, Jackknife
 from headscope.measure.measures.distance import GRID_DISTANCE
-from headscope.measure.tables import TABLES
+from headscope.measure.tables import TABLES, Totals
 from headscope.one_text.view import OneText
 from headscope.run import checkpoints
 from headscope.wording import counted
@@ -56,6 +58,29 @@ class StudyFolder:
         """Maps, histograms and sums over all windows, by name; (L, H, ...)."""
         specs = array_specs(*self.size, self.manifest.gives)
         return ArrayFile(self.folder / ARRAYS, specs, self.manifest.arrays)
+
+    @cached_property
+    def groups(self) -> ArrayFile:
+        """What columns are made of, for each group of texts, by name; (L, H, G, ...)."""
+        if self.manifest.groups is None:
+            raise AbsentError(
+                f"{self.folder} says nothing of how sure its numbers are; run the study again to have intervals."
+            )
+        specs = {name: spec for name, spec in state_specs(*self.size, self.manifest.gives).items() if name in GROUPED}
+        return ArrayFile(self.folder / GROUPS_FILE, specs, self.manifest.groups)
+
+    @cached_property
+    def jackknife(self) -> Jackknife:
+        """How sure columns are, and whatever is made of them."""
+        return Jackknife(self.groups, self.what_tables_are_made_of(), self.manifest.gives)
+
+    @cached_property
+    def intervals(self) -> pd.DataFrame:
+        """A row per layer, head (-1: the layer) and column: `value`, and from `low` to `high` its 95 % interval, by
+        leaving out one group of texts after the other; `groups`: how many. With fewer than 8 there is none."""
+        if INTERVALS not in (self.manifest.tables or {}):
+            raise AbsentError(f"{self.folder} has no intervals; run the study again to have them.")
+        return self._table(INTERVALS)
 
     @cached_property
     def example(self) -> OneText:
@@ -110,7 +135,7 @@ class StudyFolder:
 
     def what_tables_are_made_of(self) -> Arrays:
         """The states, and what columns need beside them."""
-        return with_grid(self.arrays, self.grid)
+        return with_grid(Totals(self.arrays), self.grid)
 
     def _table(self, name: str) -> pd.DataFrame:
         import pyarrow
@@ -119,11 +144,14 @@ class StudyFolder:
         path = self.folder / f"{name}.parquet"
         layers, heads = self.manifest.layers, self.manifest.model.heads
         rows = len(layers) * heads if name == "heads" else len(layers)
+        fitting = range(rows, rows + 1)
+        if name == INTERVALS:
+            fitting = range(sum(map(len, (self.manifest.tables or {}).values())) * len(layers) * heads + 1)
         try:
             file = pyarrow.parquet.ParquetFile(path)
             # The number of rows comes first: a file of a few bytes may claim billions.
             table: pd.DataFrame | None = (
-                file.read().to_pandas(ignore_metadata=True) if file.metadata.num_rows == rows else None
+                file.read().to_pandas(ignore_metadata=True) if file.metadata.num_rows in fitting else None
             )
         except (OSError, ValueError, pyarrow.ArrowException) as problem:
             reason = shortened(" ".join(str(problem).split()))
@@ -138,6 +166,9 @@ class StudyFolder:
         keys = {"layer": [layer for layer in layers for _ in range(heads)], "head": [*range(heads)] * len(layers)}
         if name == "layers":
             keys = {"layer": layers}
+        if name == INTERVALS:
+            known = set(layers) >= set(table["layer"]) if "layer" in table else False
+            return not known or list(table.columns) != list(INTERVALS_COLUMNS)
         if any(key not in table or table[key].tolist() != values for key, values in keys.items()):
             return True
         listed = (self.manifest.tables or {}).get(name)
@@ -145,7 +176,7 @@ class StudyFolder:
             return True
         gives = self.manifest.gives
         specs = array_specs(1, 1, 2 if self.grid is None else self.grid.tokens, gives)
-        empty = with_grid({array: np.zeros(shape, dtype) for array, (dtype, shape) in specs.items()}, self.grid)
+        empty = with_grid(Totals({array: np.zeros(shape, dtype) for array, (dtype, shape) in specs.items()}), self.grid)
         expected = TABLES[name](empty, [0], gives, set(table.columns)).dtypes
         return any(table[column].dtype != kind for column, kind in expected.items() if column in table)
 
@@ -159,10 +190,7 @@ class StudyFolder:
 
 def with_grid(arrays: Arrays, grid: Grid | None) -> Arrays:
     """States as columns are made from them: of images, the distances on the grid come along."""
-    if grid is None:
-        return arrays
-    together: dict[str, Any] = {**arrays, GRID_DISTANCE: grid.distance}
-    return together
+    return arrays if grid is None else ChainMap({GRID_DISTANCE: grid.distance}, arrays)  # type: ignore[arg-type]
 
 
 def claim(folder: Path, overwrite: bool) -> None:

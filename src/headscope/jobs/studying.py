@@ -34,7 +34,6 @@ from headscope.folder.manifest import (
 from headscope.folder.study_folder import claim
 from headscope.folder.writing import write
 from headscope.measure.accumulate import AllMeasures
-from headscope.measure.catalogue import SYMMETRIC
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.stacks import has_two_towers
@@ -171,7 +170,8 @@ class _Job:
 
         def finish(total: ExactSum, ran: Ran) -> None:
             kept = self._keep_example(folder)
-            total.unpack(SYMMETRIC, keep_rest=self._part.of > 1)
+            if self._part.of == 1:  # only what is to be added to again needs its rest, and it is large
+                total.rest.clear()
             manifest = self._manifest(ran, weights_hash.result(), kept)
             write(folder, replace(manifest, seconds=round(time.perf_counter() - began, 3)), total)
 

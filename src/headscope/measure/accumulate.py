@@ -16,8 +16,10 @@ from headscope.files import Arrays, zeros
 from headscope.measure.catalogue import STATES, shard_specs
 from headscope.measure.declaration import Specs
 from headscope.measure.measures import MEASURES
-from headscope.measure.observation import LayerSums, Seen, Tokens
+from headscope.measure.observation import LayerSums, Tokens
 from headscope.measure.observer import observer
+from headscope.measure.random_pairs import random_focal
+from headscope.measure.seen import Seen
 from headscope.measure.triangles import pack
 from headscope.model.capture import Capture
 from headscope.options import Options
@@ -74,19 +76,28 @@ class ShardOfMeasures:
         tokens = Tokens.of(batch, options.special, self._device)
         seen = Seen.empty(len(layers), len(batch), self._what.heads, self._device)
 
-        def receive(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+        def receive(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
             if layer in layers:
                 index = layers.index(layer)
+                sums, here = self._sums[index], seen.layer(index)
                 with in_turn((layer, heads.start)):
-                    self._observe(attention, output, heads, tokens, options, self._sums[index], seen.layer(index))
+                    self._observe(attention, output, lengths, heads, tokens, options, sums, here)
 
         inputs = (tokens.ids, tokens.real.long()) if batch.pixels is None else capture.inputs(batch)
         capture.run_by_heads(*inputs, receive, last=layers[-1])
         self._refuse_nan(seen)
+        self._draw_pairs(batch, tokens, seen)
         with in_turn("measures"):
             for measure in MEASURES:
                 if measure.update is not None:
                     measure.update(self.states, tokens, seen)
+
+    def _draw_pairs(self, batch: Batch, tokens: Tokens, seen: Seen) -> None:
+        """Outside of any turn: it takes a while, and adds to nothing."""
+        part, counts = tokens.part.cpu().numpy(), seen.pairs.cpu().numpy()
+        focal, included = random_focal(batch.ids, part, batch.number, counts, self._what.options.seed)
+        seen.random_focal.copy_(torch.from_numpy(focal))
+        seen.random_focal_pairs.copy_(torch.from_numpy(included))
 
     def arrays(self) -> Arrays:
         """The states, symmetric ones packed. They are handed over: nothing can be added after."""

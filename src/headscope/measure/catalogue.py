@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headscope.corpus.traits import TEXT, Traits
 from headscope.measure.declaration import Column, Derived, Specs, State
 from headscope.measure.measures import MEASURES
@@ -10,6 +12,7 @@ from headscope.measure.triangles import pairs_of
 STATES: dict[str, State] = {name: state for measure in MEASURES for name, state in measure.states.items()}
 DERIVED: dict[str, Derived] = {name: array for measure in MEASURES for name, array in measure.derived.items()}
 SYMMETRIC: frozenset[str] = frozenset(name for name, state in STATES.items() if state.symmetric)
+GROUPED: frozenset[str] = frozenset(name for name, state in STATES.items() if state.grouped)
 
 KEYS: tuple[Column, ...] = (
     Column("layer", "layer", "number", "run", "Number of the layer; the first is 0."),
@@ -37,22 +40,25 @@ def kept_states(gives: Traits = TEXT) -> dict[str, State]:
 
 
 def state_specs(layers: int, heads: int, length: int, gives: Traits = TEXT) -> Specs:
-    """Types and shapes of the states: what adds up."""
-    return {name: (state.dtype, state.size(layers, heads, length)) for name, state in kept_states(gives).items()}
+    """Types and shapes of the states as they add up: symmetric ones packed (`triangles`)."""
+    return {name: (state.dtype, _packed(state, layers, heads, length)) for name, state in kept_states(gives).items()}
 
 
 def shard_specs(layers: int, heads: int, length: int) -> Specs:
-    """Of all states as shards hold them: narrower (`State.shard_dtype`), and symmetric ones packed (`triangles`)."""
-    packed = (layers, heads, pairs_of(length))
-    return {
-        name: (state.shard_dtype, packed if state.symmetric else state.size(layers, heads, length))
-        for name, state in STATES.items()
-    }
+    """Of all states as shards hold them: narrower (`State.shard_dtype`)."""
+    return {name: (state.shard_dtype, _packed(state, layers, heads, length)) for name, state in STATES.items()}
+
+
+def _packed(state: State, layers: int, heads: int, length: int) -> tuple[int, ...]:
+    return (layers, heads, pairs_of(length)) if state.symmetric else state.size(layers, heads, length)
 
 
 def array_specs(layers: int, heads: int, length: int, gives: Traits = TEXT) -> Specs:
-    """Of all arrays in a study folder: the states, and what is derived from them."""
-    derived = {name: array for name, array in DERIVED.items() if array.needs <= gives}
-    return state_specs(layers, heads, length, gives) | {
-        name: (array.dtype, array.size(layers, heads, length)) for name, array in derived.items()
+    """Of all arrays of a study: the states, over all groups of texts, and what is derived from them."""
+    totals: Specs = {
+        name: (state.dtype, replace(state, shape=state.shape_of_total).size(layers, heads, length))
+        for name, state in kept_states(gives).items()
+        if not (state.grouped and state.dtype == "int32")
     }
+    derived = {name: array for name, array in DERIVED.items() if array.needs <= gives}
+    return totals | {name: (array.dtype, array.size(layers, heads, length)) for name, array in derived.items()}

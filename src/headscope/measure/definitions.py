@@ -10,7 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.options import Similarity
+
 Array = NDArray[Any]
+
+
+def compared(output: Array, taking_part: NDArray[np.bool_], similarity: Similarity) -> Array:
+    """What the similarity is the dot product of: Z as it is (dot), less its mean over the tokens that take part
+    (centred), or with rows of length 1 (cosine; a row of length 0 stays). (..., S, d) and (S,) -> (..., S, d).
+
+    >>> compared(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([True, True]), "cosine")
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    if similarity == "dot":
+        return output
+    if similarity == "cosine":
+        lengths = np.linalg.norm(output, axis=-1, keepdims=True)
+        scaled: Array = output / np.where(lengths > 0, lengths, 1)
+        return scaled
+    centred: Array = output - output[..., taking_part, :].sum(-2, keepdims=True) / max(1, taking_part.sum())
+    return centred
 
 
 def context_similarity(output: Array) -> Array:

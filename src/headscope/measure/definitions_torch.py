@@ -8,7 +8,33 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from headscope.measure.declaration import VALUE_BINS
+from headscope.measure.bins import CUT, EQUAL_BINS, FINE_BINS, NEAR_ONE, SHIFT, VALUE_BINS
+from headscope.options import Similarity
+
+
+def compared(output: Tensor, taking_part: Tensor, similarity: Similarity) -> Tensor:
+    """What the similarity is the dot product of: Z as it is (dot), less its mean over the tokens that take part
+    (centred), or with rows of length 1 (cosine; a row of length 0 stays). (B, H, S, d) and (B, S) -> (B, H, S, d)."""
+    if similarity == "dot":
+        return output
+    if similarity == "cosine":
+        lengths = torch.linalg.vector_norm(output, dim=-1, keepdim=True)
+        return output / torch.where(lengths > 0, lengths, 1)
+    weights = taking_part[:, None, :, None].to(output.dtype)
+    return output - (output * weights).sum(2, keepdim=True) / weights.sum(2, keepdim=True).clamp(min=1)
+
+
+def mean_vector_share(output: Tensor, taking_part: Tensor) -> Tensor:
+    """Of the squared length of Z, the share in the mean vector of the tokens that take part; NaN where Z is 0.
+
+    (B, H, S, d) and (B, S) -> (B, H), float64.
+
+    >>> mean_vector_share(torch.tensor([[[[1.0, 0.0], [1.0, 1.0]]]]), torch.tensor([[True, True]]))
+    tensor([[0.8333]], dtype=torch.float64)
+    """
+    chosen = output * taking_part[:, None, :, None]
+    summed = chosen.sum(2).double().square().sum(-1) / taking_part.sum(-1, keepdim=True)
+    return summed / chosen.square().sum((2, 3)).double()
 
 
 def context_similarity(output: Tensor) -> Tensor:
@@ -63,3 +89,11 @@ def block_of(lines: Tensor) -> Tensor:
 def value_bin(normalised: Tensor) -> Tensor:
     """The bin of the value spectrum that an element of N falls into; what lies below -1 goes into the first."""
     return ((normalised.double() + 1) * (VALUE_BINS / 2)).floor().clamp(0, VALUE_BINS - 1).long()
+
+
+def fine_bin(normalised: Tensor) -> Tensor:
+    """The fine bin (see `bins`) of an element of N, float32."""
+    equal = ((normalised.double() + 1) * (CUT * VALUE_BINS / 2)).floor().clamp(0, EQUAL_BINS).long()
+    below_one = (1 - normalised).contiguous().view(torch.int32).long()
+    near_one = ((NEAR_ONE - below_one) >> SHIFT).clamp(0, FINE_BINS - EQUAL_BINS - 1)
+    return torch.where(equal < EQUAL_BINS, equal, EQUAL_BINS + near_one)

@@ -10,97 +10,117 @@ The definitions are those of `definitions`; the tests hold both to the same refe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
-import numba
 import numpy as np
 import torch
-from numba import boolean, float32, float64, int8, int16, int64, types
-from numba.core.caching import FunctionCache
+from numba import boolean, float32, float64, int8, int16, int32, int64, types
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headscope.measure.declaration import VALUE_BINS
-from headscope.measure.observation import EQUAL, TOGETHER, LayerSums, Seen, Tokens
+from headscope.measure.bins import COARSE_EDGES, CUT, EQUAL_BINS, FINE_BINS, NEAR_ONE, SHIFT, THRESHOLDS, VALUE_BINS
+from headscope.measure.compiling import compiled, compiled_for_good, inlined
+from headscope.measure.declaration import DIAGONALS, RELATIONS
+from headscope.measure.definitions_torch import compared, mean_vector_share
+from headscope.measure.observation import EQUAL, NO_PAIR, ROUNDING, TOGETHER, LayerSums, Tokens
+from headscope.measure.seen import COUNTS, NUMBERS, Seen, places
 from headscope.options import Options
 
-V = VALUE_BINS
 STRIDE = 32
 """Rows of the triangle begin and end at multiples of this, so that no vector loop has a remainder."""
-COPIES = 4
+COPIES = 2
 """Copies of the spectrum, so that counting twice into one bin need not wait for memory."""
 ROWS = 128
 """Rows of C that are multiplied at once, each from the first column on that any of them needs."""
+BELOW_ALL = (VALUE_BINS + round(THRESHOLDS[0] * VALUE_BINS)) // 2 - 1
+"""The last bin of the value spectrum that lies below all thresholds."""
+LAST_THRESHOLD = len(THRESHOLDS)
+NEAR_ONE_BINS = FINE_BINS - EQUAL_BINS
+
+_COUNT, _NUMBER = places(COUNTS), places(NUMBERS)
+PAIRS, REPEATS, IN_SENTENCE = _COUNT["pairs"], _COUNT["repeats"], _COUNT["together"]
+BOTH, DISTANCE, LINES = _COUNT["repeats_together"], _COUNT["distance"], _COUNT["lines"]
+FOCAL, FOCAL_PAIRS = _COUNT["focal"], _COUNT["focal_pairs"]
+PEAK, CONTRAST, NOISE_SQUARE = _NUMBER["peak"], _NUMBER["contrast"], _NUMBER["noise_square"]
+REPEATS_EXPECTED, TOGETHER_EXPECTED = _NUMBER["repeats_expected"], _NUMBER["together_expected"]
+SIGNAL_EQUAL, SIGNAL_TOGETHER = _NUMBER["signal_equal"], _NUMBER["signal_together"]
+ATTENTION_TO, CARRIED_TO = _NUMBER["attention_to"], _NUMBER["carried_to"]
+ON_SELF, ON_PREVIOUS, ON_NEXT = (_NUMBER["diagonals"] + DIAGONALS.index(name) for name in ("self", "previous", "next"))
+KINDS_SEEN = COUNTS["lines"]
 
 Array = NDArray[Any]
-compiled = numba.njit(error_model="numpy")
-inlined = numba.njit(error_model="numpy", inline="always")
-"""Where a `Layer` goes in for every window: handing over that many arrays takes longer than counting a row."""
 
 
 class Layer(NamedTuple):
     """Everything that the heads of one layer are observed with.
 
-    first: the number of the first head whose attention (B, heads, S, S) is at hand. similarity: (B, S, S) of the head
-    that is observed, of which the pairs are set. The rest is of `Options`, `Tokens`, `LayerSums` and `Seen`, of all
-    heads.
+    first: the number of the first head whose attention (B, heads, S, S) and lengths (B, heads, S) are at hand.
+    similarity: (B, S, S) of the head that is observed, of which the pairs are set. The rest is of `Options`, `Tokens`,
+    `LayerSums` and `Seen`, of all heads.
     """
 
     first: Annotated[int, int64]
     similarity: Annotated[Array, float32[:, :, ::1]]
     attention: Annotated[Array, float32[:, :, :, ::1]]
+    lengths: Annotated[Array, float32[:, :, ::1]]
     threshold: Annotated[np.float32, float32]
     line_threshold: Annotated[float, float64]
     size: Annotated[Array, int64[::1]]
     part: Annotated[Array, boolean[:, ::1]]
     kind: Annotated[Array, int64[:, ::1]]
     ids: Annotated[Array, int64[:, ::1]]
+    group: Annotated[Array, int64[::1]]
     flags: Annotated[Array, int8[:, :, ::1]]
-    equal_share: Annotated[Array, float64[:, ::1]]
-    together_share: Annotated[Array, float64[:, ::1]]
+    by_distance: Annotated[Array, float64[:, :, ::1]]
+    coarse_edges: Annotated[Array, int64[::1]]
     attention_sum_on_lines: Annotated[Array, float64[:, :, ::1]]
     attention_sum_without_lines: Annotated[Array, float64[:, :, ::1]]
     similarity_sum: Annotated[Array, float64[:, :, ::1]]
     high_count: Annotated[Array, int16[:, :, ::1]]
-    similarity_histogram: Annotated[Array, int64[:, ::1]]
-    peak: Annotated[Array, float64[:, ::1]]
-    pairs: Annotated[Array, int64[:, ::1]]
-    repeats: Annotated[Array, int64[:, ::1]]
-    together: Annotated[Array, int64[:, ::1]]
-    repeats_together: Annotated[Array, int64[:, ::1]]
-    repeats_expected: Annotated[Array, float64[:, ::1]]
-    together_expected: Annotated[Array, float64[:, ::1]]
-    focal: Annotated[Array, int64[:, ::1]]
-    focal_pairs: Annotated[Array, int64[:, ::1]]
-    contrast: Annotated[Array, float64[:, ::1]]
-    attention_to: Annotated[Array, float64[:, :, ::1]]
-    lines: Annotated[Array, int64[:, :, ::1]]
+    distance_histogram: Annotated[Array, int64[:, ::1]]
+    spectrum: Annotated[Array, int64[:, :, ::1]]
+    spectrum_of_groups: Annotated[Array, int32[:, :, :, ::1]]
+    distance_spectrum: Annotated[Array, int32[:, :, ::1]]
+    counts: Annotated[Array, int64[:, :, ::1]]
+    numbers: Annotated[Array, float64[:, :, ::1]]
 
 
 class Rows(NamedTuple):
     """What is known of one row of C, (S,): the largest above it, 1 where a token takes part, N, which N are high, and
-    their bins; the spectrum of all rows, (COPIES, V)."""
+    the cells that they are counted into: `fine`, by relation and fine bin, and `threshold`, 0 below all of them."""
 
     best: Array
     mask: Array
     normalised: Array
+    below_one: Array
     high: Array
-    value: Array
-    spectrum: Array
+    fine: Array
+    threshold: Array
+
+
+class Spectra(NamedTuple):
+    """Counts since they were last handed on. relations: (COPIES, RELATIONS + 1, FINE_BINS), the last for what is no
+    pair; distances: (S, THRESHOLDS + 1), the first for what is below them."""
+
+    relations: Array
+    distances: Array
 
 
 class PerToken(NamedTuple):
-    """Summed over the rows of one C, (S,): N within the block, all of N; the high pairs that a token is in, and those
-    of them whose other token is equal. distance: (2 S,), the high pairs by j - i, from the middle on."""
+    """Summed over the rows of one C, (S,): N within the block, all of N, its square, N of equal tokens and of tokens
+    in one sentence; the high pairs that a token is in, and those of them whose other token is equal.
+    distance, by_distance: (2 S,), the high pairs and N by j - i, from the middle on."""
 
     inside: Array
     everything: Array
+    square: Array
+    equal: Array
+    together: Array
     degree: Array
     equal_degree: Array
     distance: Array
+    by_distance: Array
 
 
 class HighPairs(NamedTuple):
@@ -121,27 +141,24 @@ SIGNATURE = types.void(
 """Of `_observe`: given it, that is compiled or loaded when this module is, and never a second time."""
 
 
-def compiled_for_good(function: Callable[..., Any], signature: Any) -> Any:
-    """Compiled for these types, and kept on disk for the next run. Where nothing can be kept, it is compiled for this
-    run alone; where what was kept is damaged too, and the next run keeps it anew."""
-    compiling = partial(numba.njit, signature, nogil=True, error_model="numpy")
-    try:
-        return compiling(cache=True)(function)
-    except Exception:  # of whatever kind damaged bytes cause; what is wrong with the function itself is raised below
-        with suppress(RuntimeError, OSError):
-            FunctionCache(function).flush()
-        return compiling()(function)
-
-
 def observe(
-    attention: Tensor, output: Tensor, heads: slice, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
+    attention: Tensor,
+    output: Tensor,
+    lengths: Tensor,
+    heads: slice,
+    tokens: Tokens,
+    options: Options,
+    sums: LayerSums,
+    seen: Seen,
 ) -> None:
-    """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d) of these heads; `sums` and `seen`
-    of all heads of this layer."""
+    """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d), and the lengths of their values
+    (B, H, S), of these heads; `sums` and `seen` of all heads of this layer."""
     output = output.float()
+    seen.of(heads).mean_vector_share.copy_(mean_vector_share(output, tokens.part))
+    output = compared(output, tokens.part, options.similarity)
     windows, count, length, _ = attention.shape
     similarity = torch.empty(windows, length, length)
-    layer = layer_of(attention, similarity, heads.start, tokens, options, sums, seen)
+    layer = layer_of(attention, similarity, lengths, heads.start, tokens, options, sums, seen)
     for place in range(count):
         for i in range(0, length, ROWS):
             rows = output[:, place, i : i + ROWS]
@@ -150,38 +167,40 @@ def observe(
 
 
 def layer_of(
-    attention: Tensor, similarity: Tensor, first: int, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
+    attention: Tensor,
+    similarity: Tensor,
+    lengths: Tensor,
+    first: int,
+    tokens: Tokens,
+    options: Options,
+    sums: LayerSums,
+    seen: Seen,
 ) -> Layer:
     return Layer(
         first=first,
         similarity=similarity.numpy(),
         attention=attention.float().contiguous().numpy(),
+        lengths=lengths.float().contiguous().numpy(),
         threshold=np.float32(options.threshold),
         line_threshold=options.line_threshold,
         size=tokens.size.numpy(),
         part=tokens.part.numpy(),
         kind=tokens.kind.numpy(),
         ids=tokens.ids.numpy(),
+        group=tokens.group.numpy(),
         flags=tokens.flags.numpy(),
-        equal_share=tokens.equal_share.numpy(),
-        together_share=tokens.together_share.numpy(),
+        by_distance=tokens.by_distance.numpy(),
+        coarse_edges=COARSE_EDGES,
         attention_sum_on_lines=sums.attention_sum_on_lines.numpy(),
         attention_sum_without_lines=sums.attention_sum_without_lines.numpy(),
         similarity_sum=sums.similarity_sum.numpy(),
         high_count=sums.high_count.numpy(),
-        similarity_histogram=sums.similarity_histogram.numpy(),
-        peak=seen.peak.numpy(),
-        pairs=seen.pairs.numpy(),
-        repeats=seen.repeats.numpy(),
-        together=seen.together.numpy(),
-        repeats_together=seen.repeats_together.numpy(),
-        repeats_expected=seen.repeats_expected.numpy(),
-        together_expected=seen.together_expected.numpy(),
-        focal=seen.focal.numpy(),
-        focal_pairs=seen.focal_pairs.numpy(),
-        contrast=seen.contrast.numpy(),
-        attention_to=seen.attention_to.numpy(),
-        lines=seen.lines.numpy(),
+        distance_histogram=sums.distance_histogram.numpy(),
+        spectrum=sums.spectrum.numpy(),
+        spectrum_of_groups=sums.spectrum_of_groups.numpy(),
+        distance_spectrum=sums.distance_spectrum.numpy(),
+        counts=seen.counts.numpy(),
+        numbers=seen.numbers.numpy(),
     )
 
 
@@ -199,28 +218,45 @@ def _attention(place, layer):
     block_ends = np.empty((windows, length), np.int64)
     for b in range(windows):
         matrix, size, kind, block_end = layer.attention[b, place], layer.size[b], layer.kind[b], block_ends[b]
-        to_kind, lines = layer.attention_to[b, h], layer.lines[b, h]
+        lengths = layer.lengths[b, place]
+        numbers, counts = layer.numbers[b, h], layer.counts[b, h]
         received[:] = 0
         for i in range(size):
             _add(matrix[i, :size], received[:size])
         most = 0.0
         for j in range(size):
             most = max(most, received[j])
-        to_kind[:] = 0
-        lines[:] = 0
+        numbers[ATTENTION_TO : ATTENTION_TO + KINDS_SEEN] = 0
+        numbers[CARRIED_TO : CARRIED_TO + KINDS_SEEN] = 0
+        counts[LINES : LINES + KINDS_SEEN] = 0
         begin = 0
         for j in range(size):
-            to_kind[kind[j]] += received[j]
+            numbers[ATTENTION_TO + kind[j]] += received[j]
+            numbers[CARRIED_TO + kind[j]] += received[j] * lengths[j]
             is_line[j] = received[j] / most > layer.line_threshold
             off_line[j] = not is_line[j]
             if is_line[j]:
-                lines[kind[j]] += 1
+                counts[LINES + kind[j]] += 1
                 block_end[begin : j + 1] = j + 1
                 begin = j + 1
         block_end[begin:size] = size
+        _diagonals(matrix, size, numbers)
         _add_columns(matrix, size, is_line, layer.attention_sum_on_lines[h])
         _add_columns(matrix, size, off_line, layer.attention_sum_without_lines[h])
     return block_ends
+
+
+@compiled
+def _diagonals(matrix, size, numbers):
+    own, before, after = 0.0, 0.0, 0.0
+    for i in range(size):
+        own += matrix[i, i]
+    for i in range(1, size):
+        before += matrix[i, i - 1]
+        after += matrix[i - 1, i]
+    numbers[ON_SELF] = own
+    numbers[ON_PREVIOUS] = before
+    numbers[ON_NEXT] = after
 
 
 @compiled
@@ -272,47 +308,59 @@ def _has_nan(matrix, size):
 
 
 @inlined
-def _pairs(b, h, layer, top, block_end, rows, per_token):
+def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
     """Everything that is counted over the pairs of one window and head.
 
-    What lies in a row but is no pair is set to 0 there: it adds nothing, is never high, and is taken out of the
-    spectrum's bin of 0 at the end.
+    What lies in a row but is no pair is set to 0 there: it adds nothing and is never high; the spectra count it apart.
     """
     matrix, size, part, flags = layer.similarity[b], layer.size[b], layer.part[b], layer.flags[b]
-    inside, everything = per_token.inside, per_token.everything
-    row, mask, high, value, spectrum = rows.normalised, rows.mask, rows.high, rows.value, rows.spectrum
+    inside, everything, square = per_token.inside, per_token.everything, per_token.square
+    of_equal, of_together, by_distance = per_token.equal, per_token.together, per_token.by_distance
+    row, mask, high = rows.normalised, rows.mask, rows.high
     degree, equal_degree, distance = per_token.degree, per_token.equal_degree, per_token.distance
     similarity_sum, high_count = layer.similarity_sum[h], layer.high_count[h]
     inside[:] = 0
     everything[:] = 0
+    square[:] = 0
+    of_equal[:] = 0
+    of_together[:] = 0
+    by_distance[:] = 0
     mask[:] = part
-    end = _rounded_up(size, len(part))
-    after = part[:size].sum()
-    no_pairs = 0
+    length = len(part)
+    end = _rounded_up(size, length)
     pairs, repeats, together, repeats_together = 0, 0, 0, 0
     for i in range(size):
         if not part[i]:
             continue
-        after -= 1
         begin = (i + 1) // STRIDE * STRIDE
-        no_pairs += end - begin - after
         _normalise(matrix[i, begin:end], mask[begin:end], top, row[begin:end])
         row[begin : i + 1] = 0
         _add_twice(row[begin:end], similarity_sum[i, begin:end], everything[begin:end])
         _add(row[i + 1 : block_end[i]], inside[i + 1 : block_end[i]])
-        _count_values(row[begin:end], value[begin:end], spectrum)
+        _add_relations(
+            row[begin:end], flags[i, begin:end], square[begin:end], of_equal[begin:end], of_together[begin:end]
+        )
+        _add(row[begin:end], by_distance[length + begin - i : length + end - i])
+        _cells(
+            row[begin:end],
+            flags[i, begin:end],
+            rows.below_one[begin:end],
+            rows.fine[begin:end],
+            rows.threshold[begin:end],
+        )
+        _count_values(rows.fine[begin:end], spectra.relations)
+        _count_distances(rows.threshold[i + 1 : size], spectra.distances)
         found = _find_high(row[begin:end], layer.threshold, high[begin:end])
         if found:
             _count_high(high[begin:end], high_count[i, begin:end], degree[begin:end])
             equal, same, both = _count_flags(high[begin:end], flags[i, begin:end], equal_degree[begin:end])
-            _add(high[begin:end], distance[len(part) + begin - i : len(part) + end - i])
+            _add(high[begin:end], distance[length + begin - i : length + end - i])
             degree[i] += found
             equal_degree[i] += equal
             pairs += found
             repeats += equal
             together += same
             repeats_together += both
-    spectrum[0, V // 2] -= no_pairs
     return HighPairs(pairs=pairs, repeats=repeats, together=together, repeats_together=repeats_together)
 
 
@@ -342,13 +390,44 @@ def _add_twice(row, one, other):
 
 
 @compiled
-def _count_values(row, value, spectrum):
+def _add_relations(row, flags, square, equal, together):
     for j in range(len(row)):
-        value[j] = np.int32((np.float64(row[j]) + 1.0) * (V / 2))
+        value = np.float64(row[j])
+        square[j] += value * value
+        equal[j] += value * np.float64((flags[j] & EQUAL) != 0)
+        together[j] += value * np.float64((flags[j] & TOGETHER) != 0)
+
+
+@compiled
+def _cells(row, flags, below_one, fine, threshold):
+    """The cells of a row of N: by relation and fine bin, and by threshold; see `bins`."""
     for j in range(len(row)):
-        value[j] = min(max(value[j], np.int32(0)), np.int32(V - 1))
+        fine[j] = np.int32((np.float64(row[j]) + 1.0) * (CUT * VALUE_BINS / 2))
     for j in range(len(row)):
-        spectrum[np.uint64(j % COPIES), np.uint64(value[j])] += 1
+        threshold[j] = np.int32((np.float64(row[j]) + 1.0) * (VALUE_BINS / 2))
+    for j in range(len(row)):
+        below_one[j] = np.float32(1.0) - row[j]
+    bits = below_one.view(np.int32)
+    for j in range(len(row)):
+        near_one = min(max((np.int32(NEAR_ONE) - bits[j]) >> np.int32(SHIFT), np.int32(0)), np.int32(NEAR_ONE_BINS - 1))
+        equal = max(fine[j], np.int32(0))
+        fine[j] = equal if equal < EQUAL_BINS else np.int32(EQUAL_BINS) + near_one
+    for j in range(len(row)):
+        fine[j] += np.int32(flags[j]) * np.int32(FINE_BINS)
+        threshold[j] = min(max(threshold[j], np.int32(BELOW_ALL)) - np.int32(BELOW_ALL), np.int32(LAST_THRESHOLD))
+
+
+@compiled
+def _count_values(fine, relations):
+    for j in range(len(fine)):
+        relations[np.uint64(j % COPIES), np.uint64(fine[j])] += 1
+
+
+@compiled
+def _count_distances(threshold, distances):
+    """threshold: of the tokens after one, in their order."""
+    for j in range(len(threshold)):
+        distances[np.uint64(j + 1), np.uint64(threshold[j])] += 1
 
 
 @compiled
@@ -383,13 +462,45 @@ def _count_flags(high, flags, equal_degree):
     return equal, same, both
 
 
-@compiled
-def _expected(distance, share):
-    """High pairs by their distance, and the share of some relation among all pairs of each: how many have it."""
-    total = 0.0
-    for d in range(len(share)):
-        total += distance[d] * share[d]
-    return total
+@inlined
+def _by_distance(b, h, layer, distance, numbers, counts):
+    """What the distances of the high pairs tell, (S,): their sum, and how many would be of equal tokens, or within one
+    sentence, if they were drawn from all pairs of each distance."""
+    every, equal, together = layer.by_distance[b, 0], layer.by_distance[b, 1], layer.by_distance[b, 2]
+    histogram = layer.distance_histogram[h]
+    total = np.int64(0)
+    equal_expected, together_expected = 0.0, 0.0
+    for d in range(1, len(distance)):
+        if distance[d]:
+            histogram[d] += distance[d]
+            total += d * distance[d]
+            equal_expected += distance[d] * equal[d] / every[d]
+            together_expected += distance[d] * together[d] / every[d]
+    counts[DISTANCE] = total
+    numbers[REPEATS_EXPECTED] = equal_expected
+    numbers[TOGETHER_EXPECTED] = together_expected
+
+
+@inlined
+def _residuals(b, layer, per_token, numbers):
+    """r is N less its mean at the same distance: its sum over pairs of equal tokens and within one sentence, and its
+    square over all. From sums alone: (sum of N) - (pairs) x (mean), and likewise for squares."""
+    length = len(per_token.square)
+    every, equal, together = layer.by_distance[b, 0], layer.by_distance[b, 1], layer.by_distance[b, 2]
+    by_distance = per_token.by_distance[length:]
+    square = per_token.square.sum()
+    rest = square
+    of_equal, of_together = per_token.equal.sum(), per_token.together.sum()
+    for d in range(1, length):
+        if every[d] > 0:
+            mean = by_distance[d] / every[d]
+            rest -= by_distance[d] * mean
+            of_equal -= equal[d] * mean
+            of_together -= together[d] * mean
+    real = rest > ROUNDING * square
+    numbers[NOISE_SQUARE] = rest if real else 0.0
+    numbers[SIGNAL_EQUAL] = of_equal if real else 0.0
+    numbers[SIGNAL_TOGETHER] = of_together if real else 0.0
 
 
 @compiled
@@ -431,6 +542,35 @@ def _focal(ids, size, per_token):
     return focal, most // 2
 
 
+@compiled
+def _hand_on_relations(relations, edges, spectrum, of_group):
+    """Add the counts by relation to the spectrum of the head, (R, F), and to that of a group of texts, (M, C), and
+    begin anew."""
+    for copy in range(1, COPIES):
+        for place in range(len(RELATIONS) * FINE_BINS):
+            relations[0, place] += relations[copy, place]
+        relations[copy, :] = 0
+    counted = relations[0].reshape(-1, FINE_BINS)
+    for relation in range(len(RELATIONS)):
+        _add(counted[relation], spectrum[relation])
+    for c in range(len(edges) - 1):
+        neither = counted[0, edges[c] : edges[c + 1]].sum()
+        equal = counted[EQUAL, edges[c] : edges[c + 1]].sum()
+        together = counted[TOGETHER, edges[c] : edges[c + 1]].sum()
+        both = counted[EQUAL + TOGETHER, edges[c] : edges[c + 1]].sum()
+        of_group[0, c] += neither + equal + together + both
+        of_group[1, c] += equal + both
+        of_group[2, c] += together + both
+    relations[0, :] = 0
+
+
+@compiled
+def _hand_on_distances(distances, total):
+    """Add the counts by distance and threshold to those of the head, (S, T)."""
+    for d in range(1, len(distances)):
+        _add(distances[d, 1:], total[d])
+
+
 @partial(compiled_for_good, signature=SIGNATURE)
 def _observe(place, layer):
     """One head, by its place among those whose attention is at hand."""
@@ -441,39 +581,62 @@ def _observe(place, layer):
         best=np.empty(length, np.float32),
         mask=np.empty(length, np.float32),
         normalised=np.empty(length, np.float32),
+        below_one=np.empty(length, np.float32),
         high=np.empty(length, np.int32),
-        value=np.empty(length, np.int32),
-        spectrum=np.zeros((COPIES, V), np.int64),
+        fine=np.empty(length, np.int32),
+        threshold=np.empty(length, np.int32),
+    )
+    spectra = Spectra(
+        relations=np.zeros((COPIES, (NO_PAIR + 1) * FINE_BINS), np.int32),
+        distances=np.zeros((length, LAST_THRESHOLD + 1), np.int32),
     )
     per_token = PerToken(
         inside=np.empty(length, np.float64),
         everything=np.empty(length, np.float64),
+        square=np.empty(length, np.float64),
+        equal=np.empty(length, np.float64),
+        together=np.empty(length, np.float64),
         degree=np.empty(length, np.int32),
         equal_degree=np.empty(length, np.int32),
         distance=np.empty(2 * length, np.int32),
+        by_distance=np.empty(2 * length, np.float64),
     )
     for b in range(windows):
+        numbers, counts = layer.numbers[b, h], layer.counts[b, h]
         top = _peak(layer.similarity[b], layer.size[b], layer.part[b], rows.best)
         high_pairs = HighPairs(pairs=0, repeats=0, together=0, repeats_together=0)
         per_token.degree[:] = 0
         per_token.equal_degree[:] = 0
         per_token.distance[:] = 0
-        layer.peak[b, h] = top
-        layer.contrast[b, h] = np.nan
+        numbers[PEAK] = top
+        numbers[CONTRAST] = np.nan
+        numbers[NOISE_SQUARE] = 0
+        numbers[SIGNAL_EQUAL] = 0
+        numbers[SIGNAL_TOGETHER] = 0
         if top > 0:
-            high_pairs = _pairs(b=b, h=h, layer=layer, top=top, block_end=block_ends[b], rows=rows, per_token=per_token)
-            layer.contrast[b, h] = _contrast(layer.size[b], layer.part[b], block_ends[b], per_token)
+            high_pairs = _pairs(
+                b=b,
+                h=h,
+                layer=layer,
+                top=top,
+                block_end=block_ends[b],
+                rows=rows,
+                spectra=spectra,
+                per_token=per_token,
+            )
+            numbers[CONTRAST] = _contrast(layer.size[b], layer.part[b], block_ends[b], per_token)
+            _residuals(b, layer, per_token, numbers)
             if not np.isfinite(per_token.everything.sum()):
-                layer.peak[b, h] = np.nan
+                numbers[PEAK] = np.nan
         elif _has_nan(layer.similarity[b], layer.size[b]):
-            layer.peak[b, h] = np.nan
-        layer.pairs[b, h] = high_pairs.pairs
-        layer.repeats[b, h] = high_pairs.repeats
-        layer.together[b, h] = high_pairs.together
-        layer.repeats_together[b, h] = high_pairs.repeats_together
-        layer.repeats_expected[b, h] = _expected(per_token.distance[length:], layer.equal_share[b])
-        layer.together_expected[b, h] = _expected(per_token.distance[length:], layer.together_share[b])
-        layer.focal[b, h], layer.focal_pairs[b, h] = _focal(layer.ids[b], layer.size[b], per_token)
-    for copy in range(COPIES):
-        for v in range(V):
-            layer.similarity_histogram[h, v] += rows.spectrum[copy, v]
+            numbers[PEAK] = np.nan
+        counts[PAIRS] = high_pairs.pairs
+        counts[REPEATS] = high_pairs.repeats
+        counts[IN_SENTENCE] = high_pairs.together
+        counts[BOTH] = high_pairs.repeats_together
+        _by_distance(b, h, layer, per_token.distance[length:], numbers, counts)
+        counts[FOCAL], counts[FOCAL_PAIRS] = _focal(layer.ids[b], layer.size[b], per_token)
+        if b == windows - 1 or layer.group[b + 1] != layer.group[b]:
+            of_group = layer.spectrum_of_groups[h, layer.group[b]]
+            _hand_on_relations(spectra.relations, layer.coarse_edges, layer.spectrum[h], of_group)
+    _hand_on_distances(spectra.distances, layer.distance_spectrum[h])

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from headscope.garbage import without_collecting
-from headscope.measure.observation import LayerSums, Seen, Tokens, observe
+from headscope.measure.observation import LayerSums, Tokens, observe
+from headscope.measure.seen import Seen
 from headscope.options import Options
 
-Observe = Callable[[Tensor, Tensor, slice, Tokens, Options, LayerSums, Seen], None]
+Observe = Callable[[Tensor, Tensor, Tensor, slice, Tokens, Options, LayerSums, Seen], None]
 
 
 def observer(device: torch.device) -> Observe:

@@ -1,23 +1,59 @@
-"""States -> the tables `heads` and `layers`, and the arrays that are derived from states."""
+"""States -> the tables `heads` and `layers`, and the arrays of a study."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.traits import TEXT, Traits
-from headscope.measure.catalogue import DERIVED, columns
+from headscope.measure.catalogue import DERIVED, STATES, columns
 from headscope.measure.declaration import Arrays, Column, LayerRatio
+from headscope.measure.triangles import unpack
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+class Totals(Mapping[str, NDArray[Any]]):
+    """Arrays as columns are made from them: states over all groups of texts, symmetric ones whole, and what an older
+    version did not keep made from what it did. arrays: the states as they add up, or the arrays of a study folder."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._made: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> NDArray[Any]:
+        state = STATES.get(name)
+        if state is None or (name not in self._arrays and state.before is None):
+            return self._arrays[name]
+        if name not in self._arrays:
+            assert state.before is not None
+            return state.before(self)
+        array = self._arrays[name]
+        if state.symmetric and array.ndim == 3:
+            return unpack(array)
+        return state.total(array) if array.ndim == len(state.shape) else array
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
 def derived_arrays(arrays: Arrays, gives: Traits = TEXT) -> dict[str, NDArray[Any]]:
-    """Arrays of a study folder that are no states."""
+    """Arrays of a study that are no states."""
     return {name: array.of(arrays) for name, array in DERIVED.items() if array.needs <= gives}
 
 

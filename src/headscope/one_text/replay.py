@@ -10,9 +10,7 @@ import torch
 
 from headscope.corpus.windows import Batch
 from headscope.measure.accumulate import AllMeasures
-from headscope.measure.catalogue import SYMMETRIC
-from headscope.measure.tables import heads_table
-from headscope.measure.triangles import unpack
+from headscope.measure.tables import Totals, heads_table
 from headscope.model.capture import Capture
 from headscope.model.recording import ReceiveHeads
 from headscope.options import Options
@@ -34,8 +32,7 @@ def summary(view: OneText) -> pd.DataFrame:
     )
     shard = AllMeasures(options, tuple(view.layers), view.heads).begin(torch.device("cpu"))
     shard.take(cast(Capture, _Replay(view, length)), _batch(view, length), lambda place: nullcontext())
-    arrays = {name: unpack(array) if name in SYMMETRIC else array for name, array in shard.arrays().items()}
-    return heads_table(arrays, view.layers)
+    return heads_table(Totals(shard.arrays()), view.layers)
 
 
 class _Replay:
@@ -62,4 +59,6 @@ def _batch(view: OneText, length: int) -> Batch:
         np.pad(view.sentence, more, constant_values=-1)[None],
         np.pad(view.kind, more)[None],
         np.pad(view.special, more)[None],
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
     )

@@ -6,21 +6,21 @@ a study are grouped (one run, several workers, parts merged later), the value ro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.errors import HeadscopeError
 from headscope.files import Arrays, zeros
-from headscope.measure.triangles import unpack
 
 Addend = Mapping[str, NDArray[Any]]
 
 
 class ExactSum:
-    """Arrays added up, in float64 and int64; `whole` are the values, `rest` what rounding has cut off those of them
-    that are floats.
+    """Arrays added up, in float64 and int64 (or int32, see `wide`); `whole` are the values, `rest` what rounding has
+    cut off those of them that are floats.
 
     The arrays that a sum begins with become its own where they are as wide and can be written to: they are large.
     """
@@ -50,6 +50,11 @@ class ExactSum:
     def _add(self, name: str, added: NDArray[Any], cut_off: NDArray[Any] | None) -> None:
         if name not in self.rest:
             self.whole[name] += added
+            if self.whole[name].dtype == np.int32 and self.whole[name].min() < 0:
+                raise HeadscopeError(
+                    f"There are more windows than {name} can count (over two thousand million in one place); study the "
+                    "texts in several studies."
+                )
             return
         self._nothing_cut_off = False
         _add_rows(self.whole[name], added, self.rest[name])
@@ -64,14 +69,6 @@ class ExactSum:
             for value, cut_off in zip(_rows(self.whole[name]), _rows(rest), strict=True):
                 value[:], cut_off[:] = two_sum(value, cut_off)
 
-    def unpack(self, symmetric: Collection[str], keep_rest: bool) -> None:
-        """Symmetric arrays as whole matrices from now on. Only what is to be added to again needs its rest."""
-        if not keep_rest:
-            self.rest = {}
-        for arrays in (self.whole, self.rest):
-            for name in arrays.keys() & set(symmetric):
-                arrays[name] = unpack(arrays[name])
-
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:
     dtype = wide(array.dtype.name)
@@ -83,8 +80,10 @@ def _own(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def wide(dtype: str) -> str:
-    """The type of a sum of such arrays."""
-    return "float64" if np.dtype(dtype).kind == "f" else "int64"
+    """The type of a sum of such arrays. What is as wide as int32 in a shard stays so: it is large."""
+    if np.dtype(dtype).kind == "f":
+        return "float64"
+    return "int32" if dtype == "int32" else "int64"
 
 
 def _add_rows(whole: NDArray[Any], part: NDArray[Any], rest: NDArray[Any]) -> None:

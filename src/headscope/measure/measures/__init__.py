@@ -17,8 +17,12 @@ NAMES = (
     "lines",
     "blocks",
     "given_distance",
-    "similarity_map",
+    "focal_chance",
+    "signal",
     "spectrum",
+    "mean_vector",
+    "carried",
+    "similarity_map",
 )
 """In the order of their columns in the tables."""
 

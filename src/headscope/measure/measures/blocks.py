@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headscope.measure.declaration import Column, Measure, Ratio, State
+from headscope.measure.measures import grouped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
-    states["contrast_sum"].add_(seen.contrast.nan_to_num(nan=0.0).sum(1))
-    states["contrast_windows"].add_((~seen.contrast.isnan()).sum(1))
+    grouped.add(states, "contrast_sum", tokens, seen.contrast.nan_to_num(nan=0.0))
+    grouped.add(states, "contrast_windows", tokens, ~seen.contrast.isnan())
 
 
 MEASURE = Measure(
-    states={"contrast_sum": State("LH", "float64"), "contrast_windows": State("LH", "int64")},
+    states={"contrast_sum": State("LHG", "float64"), "contrast_windows": State("LHG", "int64")},
     columns=(
         Column(
             "block_contrast",

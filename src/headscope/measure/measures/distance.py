@@ -1,35 +1,36 @@
-"""Distance of high pairs (Figs. 7 and 13): j - i in a text, steps on the grid of patches in an image.
-
-The location map already holds it: no state of its own.
-"""
+"""Distance of high pairs (Figs. 7 and 13): j - i in a text, steps on the grid of patches in an image."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.traits import ORDER, PATCHES
-from headscope.measure.declaration import Arrays, Column, Derived, Measure, Ratio
+from headscope.measure.declaration import Arrays, Column, Measure, Ratio, State
+from headscope.measure.measures import grouped
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 GRID_DISTANCE = "grid_distance"
 """Of images, handed to the columns beside the states: (S, S), how far apart two patches are; NaN where one is none."""
 
 
-def distance_histogram(high_count: NDArray[Any]) -> NDArray[np.int64]:
-    """(..., S, S) -> (..., S): how many high pairs have each distance; index = distance."""
-    length = high_count.shape[-1]
-    histogram = np.zeros(high_count.shape[:-1], dtype=np.int64)
-    for distance in range(1, length):
-        histogram[..., distance] = np.diagonal(high_count, distance, -2, -1).sum(-1)
-    return histogram
+def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
+    """`distance_histogram` is added to where it arises."""
+    grouped.add(states, "distance_sum", tokens, seen.distance)
 
 
-def _in_tokens(arrays: Arrays) -> Ratio:
-    histogram = distance_histogram(arrays["high_count"])
-    distances = np.arange(histogram.shape[-1])
-    return Ratio(histogram @ distances, histogram.sum(-1))
+def _of_histogram(arrays: Arrays) -> NDArray[Any]:
+    histogram = arrays["distance_histogram"]
+    total: NDArray[Any] = histogram @ np.arange(histogram.shape[-1])
+    return total
 
 
 def _in_patches(arrays: Arrays) -> Ratio:
@@ -39,6 +40,10 @@ def _in_patches(arrays: Arrays) -> Ratio:
 
 
 MEASURE = Measure(
+    states={
+        "distance_histogram": State("LHS", "int64", needs=ORDER),
+        "distance_sum": State("LHG", "int64", needs=ORDER, before=_of_histogram),
+    },
     columns=(
         Column(
             "mean_distance",
@@ -46,7 +51,7 @@ MEASURE = Measure(
             "tokens",
             "pairs",
             "Mean of j - i over all high pairs: how many tokens apart the two tokens are.",
-            _in_tokens,
+            lambda arrays: Ratio(arrays["distance_sum"], arrays["pairs"]),
             needs=ORDER,
             profile=True,
             overview=True,
@@ -63,7 +68,5 @@ MEASURE = Measure(
             overview=True,
         ),
     ),
-    derived={
-        "distance_histogram": Derived("LHS", "int64", lambda arrays: distance_histogram(arrays["high_count"]), ORDER)
-    },
+    update=update,
 )

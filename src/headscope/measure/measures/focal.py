@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headscope.measure.declaration import Arrays, Column, LayerRatio, Measure, Ratio, State
+from headscope.measure.measures import grouped
 from headscope.measure.measures.shares import add_shares, share_states
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
-    add_shares(states, "focal_share", seen.focal_pairs, seen.pairs)
+    add_shares(states, "focal_share", tokens, seen.focal_pairs, seen.pairs)
     unique = unique_focal_tokens(seen.focal)
     states["unique_focal_histogram"].scatter_add_(1, unique, unique.new_ones(unique.shape))
+    grouped.add(states, "unique_focal_sum", tokens, unique)
 
 
 def unique_focal_tokens(focal: Tensor) -> Tensor:
@@ -29,13 +33,18 @@ def unique_focal_tokens(focal: Tensor) -> Tensor:
     return changes - (ordered[..., 0] < 0).long()
 
 
-def _mean_unique(arrays: Arrays) -> LayerRatio:
+def _of_histogram(arrays: Arrays) -> NDArray[Any]:
     counts = arrays["unique_focal_histogram"]
-    return LayerRatio(counts @ np.arange(counts.shape[1]), counts.sum(1))
+    total: NDArray[Any] = counts @ np.arange(counts.shape[1])
+    return total
 
 
 MEASURE = Measure(
-    states=share_states("focal_share") | {"unique_focal_histogram": State("LU", "int64")},
+    states=share_states("focal_share")
+    | {
+        "unique_focal_histogram": State("LU", "int64"),
+        "unique_focal_sum": State("LG", "int64", before=_of_histogram),
+    },
     columns=(
         Column(
             "focal_share",
@@ -46,6 +55,7 @@ MEASURE = Measure(
             "counts once; ties go to the lower number in the vocabulary). This is the share of the high pairs that "
             "include it; mean over the windows that have high pairs.",
             lambda arrays: Ratio(arrays["focal_share_share_sum"], arrays["focal_share_windows"]),
+            chance="focal_chance",
             profile=True,
             overview=True,
         ),
@@ -55,7 +65,8 @@ MEASURE = Measure(
             "count",
             "pairs",
             "How many different focal tokens the heads of the layer have in a window; mean over windows.",
-            _mean_unique,
+            lambda arrays: LayerRatio(arrays["unique_focal_sum"], arrays["windows"][:, 0]),
+            chance="unique_focal_chance",
             overview=True,
             heads=False,
         ),

@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING
 
 from headscope.corpus.traits import ORDER, SENTENCES, WORDS
 from headscope.measure.declaration import Column, Measure, Ratio, State
+from headscope.measure.measures import grouped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     """A window without high pairs is left out, as it is of the probability beside it."""
     pairs = seen.pairs.clamp(min=1)
-    states["same_sentence_chance_by_distance_sum"].add_((seen.together_expected / pairs).sum(1))
-    states["repeat_chance_by_distance_sum"].add_((seen.repeats_expected / pairs).sum(1))
+    grouped.add(states, "same_sentence_chance_by_distance_sum", tokens, seen.together_expected / pairs)
+    grouped.add(states, "repeat_chance_by_distance_sum", tokens, seen.repeats_expected / pairs)
 
 
 MEASURE = Measure(
     states={
-        "same_sentence_chance_by_distance_sum": State("LH", "float64", needs=SENTENCES | ORDER),
-        "repeat_chance_by_distance_sum": State("LH", "float64", needs=WORDS | ORDER),
+        "same_sentence_chance_by_distance_sum": State("LHG", "float64", needs=SENTENCES | ORDER),
+        "repeat_chance_by_distance_sum": State("LHG", "float64", needs=WORDS | ORDER),
     },
     columns=(
         Column(

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 from headscope.corpus.traits import PATCHES, WORDS, Traits
 from headscope.corpus.windows import KINDS, WORD
 from headscope.measure.declaration import Arrays, Column, Measure, Ratio, State
+from headscope.measure.measures import grouped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     """`attention_sum_without_lines` is added to where it arises."""
-    states["attention_to_kind_sum"].add_(seen.attention_to.sum(1))
-    states["line_kind_count"].add_(seen.lines.sum(1))
-    states["token_kind_count"].add_(tokens.kind[tokens.real].bincount(minlength=len(KINDS)))
+    grouped.add(states, "attention_to_kind_sum", tokens, seen.attention_to)
+    grouped.add(states, "line_kind_count", tokens, seen.lines)
+    grouped.add(states, "token_kind_count", tokens, grouped.of_every_head(tokens.kind_count, seen.pairs))
 
 
 def _attention_to(
@@ -56,9 +58,9 @@ def _on_separators(arrays: Arrays) -> Ratio:
 MEASURE = Measure(
     states={
         "attention_sum_without_lines": State("LHSS", "float64"),
-        "attention_to_kind_sum": State("LHK", "float64"),
-        "line_kind_count": State("LHK", "int64"),
-        "token_kind_count": State("LHK", "int64"),
+        "attention_to_kind_sum": State("LHGK", "float64"),
+        "line_kind_count": State("LHGK", "int64"),
+        "token_kind_count": State("LHGK", "int64"),
     },
     columns=(
         _attention_to(

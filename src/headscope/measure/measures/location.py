@@ -6,24 +6,28 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headscope.measure.declaration import Column, Measure, Ratio, State, Total
+from headscope.measure.measures import grouped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     """`high_count` is added to where it arises."""
-    states["windows"].add_(len(tokens.size))
-    states["tokens"].add_(tokens.size.sum())
+    grouped.add(states, "windows", tokens, grouped.of_every_head(tokens.size > 0, seen.pairs))
+    grouped.add(states, "tokens", tokens, grouped.of_every_head(tokens.size, seen.pairs))
+    grouped.add(states, "pairs", tokens, seen.pairs)
 
 
 MEASURE = Measure(
     states={
         "high_count": State("LHSS", "int64", symmetric=True),
-        "windows": State("LH", "int64"),
-        "tokens": State("LH", "int64"),
+        "windows": State("LHG", "int64"),
+        "tokens": State("LHG", "int64"),
+        "pairs": State("LHG", "int64", before=lambda arrays: arrays["high_count"].sum((2, 3)) // 2),
     },
     columns=(
         Column(
@@ -33,7 +37,7 @@ MEASURE = Measure(
             "pairs",
             "High pairs over all windows: unordered pairs of tokens i < j whose similarity N, in this head and window, "
             "is above the threshold.",
-            lambda arrays: Total(arrays["high_count"].sum((2, 3)) // 2),
+            lambda arrays: Total(arrays["pairs"], arrays["windows"]),
         ),
         Column(
             "pairs_per_window",
@@ -41,7 +45,7 @@ MEASURE = Measure(
             "count",
             "pairs",
             "High pairs divided by windows.",
-            lambda arrays: Ratio(arrays["high_count"].sum((2, 3)) // 2, arrays["windows"]),
+            lambda arrays: Ratio(arrays["pairs"], arrays["windows"]),
             profile=True,
             overview=True,
         ),

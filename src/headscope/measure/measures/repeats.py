@@ -12,15 +12,16 @@ from headscope.measure.measures.shares import add_shares, share_states
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 IN_SENTENCES = WORDS | SENTENCES
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     chance = tokens.equal_count.double() / tokens.pair_count.clamp(min=1)
-    add_shares(states, "repeat", seen.repeats, seen.pairs, chance)
-    add_shares(states, "repeat_in_sentence", seen.repeats_together, seen.together)
+    add_shares(states, "repeat", tokens, seen.repeats, seen.pairs, chance)
+    add_shares(states, "repeat_in_sentence", tokens, seen.repeats_together, seen.together)
 
 
 MEASURE = Measure(
@@ -35,6 +36,7 @@ MEASURE = Measure(
             "mean over the windows that have high pairs.",
             lambda arrays: Ratio(arrays["repeat_share_sum"], arrays["repeat_windows"]),
             chance="repeat_chance",
+            given_distance="repeat_chance_by_distance",
             needs=WORDS,
             profile=True,
             overview=True,

@@ -12,12 +12,13 @@ from headscope.measure.measures.shares import add_shares, share_states
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from headscope.measure.observation import Seen, Tokens
+    from headscope.measure.observation import Tokens
+    from headscope.measure.seen import Seen
 
 
 def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     chance = tokens.together_count.double() / tokens.pair_count.clamp(min=1)
-    add_shares(states, "same_sentence", seen.together, seen.pairs, chance)
+    add_shares(states, "same_sentence", tokens, seen.together, seen.pairs, chance)
 
 
 MEASURE = Measure(
@@ -32,6 +33,7 @@ MEASURE = Measure(
             "Special tokens belong to no sentence.",
             lambda arrays: Ratio(arrays["same_sentence_share_sum"], arrays["same_sentence_windows"]),
             chance="same_sentence_chance",
+            given_distance="same_sentence_chance_by_distance",
             needs=SENTENCES,
             profile=True,
             overview=True,

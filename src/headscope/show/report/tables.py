@@ -27,7 +27,7 @@ class Cell:
 class ShownColumn:
     name: str
     term: Column
-    groups: str
+    topics: str
     cells: list[Cell]
 
     @property
@@ -61,17 +61,17 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 
 def _column(table: pd.DataFrame, term: Column) -> ShownColumn:
     name = term.name
-    groups = " ".join([term.group.replace(" ", "-"), *(["overview"] if term.overview else [])])
+    topics = " ".join([term.topic.replace(" ", "-"), *(["overview"] if term.overview else [])])
     values = table[name].to_numpy(dtype=np.float64)
-    if term.group == "run":
-        return ShownColumn(name, term, groups, [Cell(shown(value, term)) for value in values])
+    if term.topic == "run":
+        return ShownColumn(name, term, topics, [Cell(shown(value, term)) for value in values])
     chances = table[term.chance].to_numpy(dtype=np.float64) if term.chance in table else np.full(len(values), np.nan)
     longest = np.nanmax(np.concatenate([values, chances, [0]]))
     cells = [
         Cell(shown(value, term), _part(value, longest), _part(chance, longest))
         for value, chance in zip(values, chances, strict=True)
     ]
-    return ShownColumn(name, term, groups, cells)
+    return ShownColumn(name, term, topics, cells)
 
 
 def _part(value: float, longest: Any) -> float | None:

@@ -1,0 +1,240 @@
+"""How sure a number is: what it would be without one group of texts, then without the next, and so on.
+
+Windows of one text are not independent, so whole texts are left out, in `GROUPS` groups. Everything that columns are
+made of is kept for each group; so any number made of columns, a difference of two for example, has its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headscope.corpus.traits import TEXT, Traits
+from headscope.measure.catalogue import STATES, columns
+from headscope.measure.declaration import Arrays, Column, LayerRatio, Total, Value
+from headscope.measure.student import quantile, two_sided
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTERVALS = "intervals"
+INTERVALS_COLUMNS = ("layer", "head", "column", "value", "low", "high", "groups")
+FEWEST = 8
+"""Groups of texts that an interval takes."""
+Numbers = NDArray[np.float64]
+
+
+class NotByGroup(KeyError):
+    """A column is made of something that is not kept for each group of texts."""
+
+
+class SomeGroups(Mapping[str, NDArray[Any]]):
+    """States as columns are made from them, over some groups of texts. total: over all of them."""
+
+    def __init__(self, groups: Arrays, total: Arrays, chosen: Sequence[int], count: int) -> None:
+        self._groups = groups
+        self._total = total
+        others = sorted(set(range(count)) - set(chosen))
+        self._rest = len(others) < len(chosen)
+        self._taken = others if self._rest else list(chosen)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._groups:
+            raise NotByGroup(name)
+        taken: NDArray[Any] = self._groups[name].take(self._taken, STATES[name].shape.index("G"))
+        summed = STATES[name].total(taken)
+        return self._total[name] - summed if self._rest else summed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Numbers and how sure they are. value: (N,). left_out: (G, N), the same without each group in turn.
+    counted: (G, N), whether the group holds anything that the number is made of."""
+
+    value: Numbers
+    left_out: Numbers
+    counted: NDArray[np.bool_]
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        return self.joined(other, np.subtract)
+
+    def joined(self, other: Estimate, how: Callable[[Numbers, Numbers], Numbers]) -> Estimate:
+        """A number made of two."""
+        return Estimate(how(self.value, other.value), how(self.left_out, other.left_out), self.counted & other.counted)
+
+    def at(self, places: Any) -> Estimate:
+        """Some of the numbers."""
+        return Estimate(self.value[places], self.left_out[:, places], self.counted[:, places])
+
+    def mean(self) -> Estimate:
+        """Of all numbers that there are; one number."""
+        known = ~np.isnan(self.value)
+        if not known.any():
+            groups = len(self.left_out)
+            return Estimate(np.full(1, np.nan), np.full((groups, 1), np.nan), np.zeros((groups, 1), dtype=np.bool_))
+        some = self.at(known)
+        counted: NDArray[np.bool_] = np.logical_or.reduce(some.counted, 1, keepdims=True)
+        return Estimate(some.value.mean(keepdims=True), some.left_out.mean(1, keepdims=True), counted)
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """(N,): how many hold anything that the number is made of."""
+        count: NDArray[np.int64] = self.counted.sum(0)
+        return count
+
+    @cached_property
+    def error(self) -> Numbers:
+        """(N,): the standard error; NaN where there are fewer than 8 groups."""
+        groups = self.groups
+        enough = (groups >= FEWEST) & ~np.isnan(self.value)
+        apart = np.where(self.counted, self.left_out, 0)
+        mean = apart.sum(0) / np.maximum(groups, 1)
+        square = (np.where(self.counted, self.left_out - mean, 0) ** 2).sum(0)
+        return np.where(enough, np.sqrt(square * (groups - 1) / np.maximum(groups, 1)), np.nan)
+
+    def interval(self) -> tuple[Numbers, Numbers]:
+        """(N,) each: the ends of 95 % intervals; NaN where there are fewer than 8 groups."""
+        reach = self.error * self._by_groups(quantile)
+        return self.value - reach, self.value + reach
+
+    def p_values(self) -> Numbers:
+        """(N,): how likely a number as far from 0 is if it were 0; NaN where there are fewer than 8 groups."""
+        sure = np.where(self.value != 0, np.inf, 0)
+        t = np.divide(np.abs(self.value), self.error, out=sure, where=self.error > 0)
+        found = np.full(len(t), np.nan)
+        for freedom in set((self.groups[~np.isnan(self.error)] - 1).tolist()):
+            places = (self.groups - 1 == freedom) & ~np.isnan(self.error)
+            found[places] = two_sided(t[places], freedom)
+        return found
+
+    def _by_groups(self, of_freedom: Callable[[int], float]) -> Numbers:
+        return np.array([of_freedom(int(count) - 1) if count >= FEWEST else np.nan for count in self.groups])
+
+
+class Jackknife:
+    """Estimates of columns. groups: states (with G) as they are kept for each group; total: over all groups."""
+
+    def __init__(self, groups: Arrays, total: Arrays, gives: Traits = TEXT) -> None:
+        windows = groups["windows"][0, 0]
+        self._groups, self._total = groups, total
+        self._columns = columns(gives)
+        self._count = len(windows)
+        self.holding: list[int] = np.flatnonzero(windows).tolist()
+        """The groups that hold texts."""
+        everyone = range(self._count)
+        self._without = [
+            SomeGroups(groups, total, [group for group in everyone if group != left_out], self._count)
+            for left_out in self.holding
+        ]
+
+    def some(self, groups: Sequence[int]) -> SomeGroups:
+        """What columns are made of, over some groups."""
+        return SomeGroups(self._groups, self._total, groups, self._count)
+
+    def estimate(self, table: str, name: str) -> Estimate:
+        """Of a column of `heads` or `layers`, a number a row. NotByGroup: it is made of what is not kept by group."""
+        column = self._columns[name]
+        if column.value is None:
+            raise NotByGroup(name)
+        resampled = column.resampled or column.value
+        whole = resampled(_Whole(self._groups, self._total))
+        left_out = [resampled(without) for without in self._without]
+        numbers = np.array([_of(value, table, whole) for value in left_out]).reshape(len(left_out), -1)
+        weight = _weight(whole, table)
+        counted = np.array([weight - _weight(value, table) > 1e-12 * weight for value in left_out])
+        value = _of(column.value(self._total) if column.resampled else whole, table, None)
+        return Estimate(value, numbers, counted.reshape(numbers.shape))
+
+
+class _Whole(Mapping[str, NDArray[Any]]):
+    """What is kept by group, over all groups; nothing else."""
+
+    def __init__(self, groups: Arrays, total: Arrays) -> None:
+        self._groups, self._total = groups, total
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._groups:
+            raise NotByGroup(name)
+        return self._total[name] if name in self._total else STATES[name].total(self._groups[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+
+def _of(value: Value, table: str, whole: Value | None) -> Numbers:
+    """The numbers of a table, in a row. Of a total: as many windows as there are in `whole`, if that is given."""
+    found = value.of_layers() if table == "layers" or isinstance(value, LayerRatio) else value.of_heads()
+    numbers = found.reshape(-1).astype(np.float64)
+    if isinstance(value, Total) and isinstance(whole, Total):
+        numbers = numbers * _weight(whole, table) / np.maximum(_weight(value, table), 1)
+    return numbers
+
+
+def _weight(value: Value, table: str) -> Numbers:
+    """What the numbers are divided by: 0 where they are made of nothing."""
+    weight = value.weight
+    return (weight.sum(1) if table == "layers" and weight.ndim > 1 else weight).reshape(-1).astype(np.float64)
+
+
+def intervals_table(
+    jackknife: Jackknife, layers: list[int], gives: Traits = TEXT, only: Mapping[str, Collection[str]] | None = None
+) -> pd.DataFrame:
+    """A row per layer, head (-1: the layer) and column: its value, and the ends of its 95 % interval.
+
+    groups: of texts, that it is made of; with fewer than 8 there is no interval. only: table -> the columns it has.
+    Columns that are not kept for each group are left out.
+    """
+    import pandas as pd
+
+    found = []
+    for table in ("heads", "layers"):
+        for name, column in columns(gives).items():
+            if column.value is None or (table == "heads" and not column.heads):
+                continue
+            if only is not None and name not in only[table]:
+                continue
+            try:
+                estimate = jackknife.estimate(table, name)
+            except NotByGroup:
+                continue
+            found.append(_rows(estimate, column, table, layers))
+    return pd.concat(found, ignore_index=True)
+
+
+def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> pd.DataFrame:
+    import pandas as pd
+
+    low, high = within(column, *estimate.interval())
+    heads = len(estimate.value) // len(layers)
+    return pd.DataFrame(
+        {
+            "layer": np.repeat(layers, heads),
+            "head": np.tile(np.arange(heads), len(layers)) if table == "heads" else -1,
+            "column": column.name,
+            "value": estimate.value,
+            "low": low,
+            "high": high,
+            "groups": estimate.groups,
+        }
+    )
+
+
+def within(column: Column, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
+    """Ends of intervals, no lower or higher than such numbers can be."""
+    if column.unit == "difference":
+        return low, high
+    return np.maximum(low, 0), np.minimum(high, 1) if column.unit == "share" else high

@@ -1,0 +1,132 @@
+"""Pairs drawn at random from a window, for the chance of a focal token.
+
+The pairs of a window are put into a random order, one for each head; the first p of them are p pairs drawn without
+replacement. Going through an order once tells the focal token of its first p pairs for every p, so all layers are
+served by it: whatever is drawn for heads of one layer is independent.
+
+The order depends on the seed, the number of the window and the head alone, not on how a study runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def random_focal(ids: Array, part: Array, numbers: Array, counts: Array, seed: int) -> tuple[Array, Array]:
+    """The focal token of as many random pairs as each head has.
+
+    ids, part: (B, S), token ids and which tokens take part in pairs. numbers: (B,), of the windows. counts: (L, B, H).
+    Returns the focal tokens, -1 for none, and the pairs that include them, both (L, B, H).
+    """
+    focal, included = np.empty_like(counts), np.empty_like(counts)
+    draw = _draw()
+    for b, number in enumerate(numbers):
+        values, value = np.unique(ids[b][part[b]], return_inverse=True)
+        found, most = draw(value.astype(np.int64), len(values), np.ascontiguousarray(counts[:, b]), start(seed, number))
+        focal[:, b] = np.append(values, -1)[found]  # -1, the last, for none
+        included[:, b] = most
+    return focal, included
+
+
+def start(seed: int, number: int) -> np.uint64:
+    """Where the random numbers of a window begin."""
+    mixed = int(mixed_up(np.uint64(seed % 2**64))) ^ int(number) * 0x9E3779B97F4A7C15
+    return np.uint64(mixed % 2**64)
+
+
+def mixed_up(state: np.uint64) -> np.uint64:
+    """SplitMix64: a number that tells nothing of the next one."""
+    with np.errstate(over="ignore"):
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return state ^ (state >> np.uint64(31))
+
+
+def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.uint64) -> tuple[Array, Array]:
+    """value: (tokens,), each token's place in the sorted list of the window's different ids, of which there are
+    `values`. counts: (L, H), pairs to draw. Returns places of the focal tokens, -1 for none, and the pairs that include
+    them, both (L, H)."""
+    layers, heads = counts.shape
+    tokens = len(value)
+    pairs = tokens * (tokens - 1) // 2
+    one = np.empty(pairs, np.int32)
+    other = np.empty(pairs, np.int32)
+    focal = np.full((layers, heads), -1, np.int64)
+    included = np.zeros((layers, heads), np.int64)
+    best_after = np.empty(pairs + 1, np.int32)
+    focal_after = np.empty(pairs + 1, np.int32)
+    degree = np.empty(values, np.int32)
+    for h in range(heads):
+        state = np.uint64(begin + np.uint64(h) * np.uint64(0xD1B54A32D192ED03))
+        place = 0
+        for i in range(tokens):
+            for j in range(i + 1, tokens):
+                one[place] = value[i]
+                other[place] = value[j]
+                place += 1
+        degree[:] = 0
+        best = np.int32(0)
+        top = np.int32(-1)
+        wanted = counts[:, h].max()
+        for drawn in range(wanted):
+            state = np.uint64(state + np.uint64(0x9E3779B97F4A7C15))
+            mixed = np.uint64(state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = np.uint64(mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed = mixed ^ (mixed >> np.uint64(31))
+            chosen = drawn + np.int64(((mixed >> np.uint64(32)) * np.uint64(pairs - drawn)) >> np.uint64(32))
+            a = one[chosen]
+            b = other[chosen]
+            one[chosen] = one[drawn]
+            other[chosen] = other[drawn]
+            degree[a] += 1
+            if degree[a] > best or (degree[a] == best and a < top):
+                best = degree[a]
+                top = a
+            if b != a:
+                degree[b] += 1
+                if degree[b] > best or (degree[b] == best and b < top):
+                    best = degree[b]
+                    top = b
+            best_after[drawn + 1] = best
+            focal_after[drawn + 1] = top
+        for layer in range(layers):
+            count = counts[layer, h]
+            if count > 0:
+                focal[layer, h] = focal_after[count]
+                included[layer, h] = best_after[count]
+    return focal, included
+
+
+@cache
+def _draw() -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
+    """Compiled where numba can be used; otherwise it takes longer, and draws the same."""
+    try:
+        from headscope.measure.compiling import compiled_for_good
+    except ImportError:
+        return _without_warnings(focal_of_random_pairs)
+    from numba import int64, types, uint64
+
+    signature = types.UniTuple(int64[:, ::1], 2)(int64[::1], int64, int64[:, ::1], uint64)
+    compiled: Callable[[Array, int, Array, np.uint64], tuple[Array, Array]] = compiled_for_good(
+        focal_of_random_pairs, signature
+    )
+    return compiled
+
+
+def _without_warnings(
+    draw: Callable[[Array, int, Array, np.uint64], tuple[Array, Array]],
+) -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
+    """numpy warns where whole numbers wrap around, as random ones do."""
+
+    def quietly(value: Array, values: int, counts: Array, begin: np.uint64) -> tuple[Array, Array]:
+        with np.errstate(over="ignore"):
+            return draw(value, values, counts, begin)
+
+    return quietly
