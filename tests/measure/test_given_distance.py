@@ -26,7 +26,7 @@ class Planted:
     def run_by_heads(self, ids, mask, receive, last=None) -> None:
         heads = self._outputs.shape[1]
         attention = torch.eye(LENGTH).expand(WINDOWS, heads, LENGTH, LENGTH).contiguous()
-        receive(0, slice(0, heads), attention, self._outputs)
+        receive(0, slice(0, heads), attention, self._outputs, torch.ones(WINDOWS, heads, LENGTH))
 
 
 @pytest.fixture(scope="module")

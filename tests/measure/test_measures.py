@@ -46,6 +46,7 @@ class Played:
                 slice(0, self.heads),
                 torch.stack([torch.from_numpy(w.attention[layer]) for w in windows]),
                 torch.stack([torch.from_numpy(w.output[layer]) for w in windows]),
+                torch.ones(len(windows), self.heads, ids.shape[1]),
             )
 
 

@@ -74,7 +74,7 @@ class ShardOfMeasures:
         tokens = Tokens.of(batch, options.special, self._device)
         seen = Seen.empty(len(layers), len(batch), self._what.heads, self._device)
 
-        def receive(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+        def receive(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
             if layer in layers:
                 index = layers.index(layer)
                 with in_turn((layer, heads.start)):
