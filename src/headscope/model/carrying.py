@@ -47,11 +47,12 @@ class Carried:
             return some.attention.new_full((windows, heads, keys), torch.nan, dtype=torch.float32)
         values = some.values.float()
         if self.by == "value":
-            return among_heads(_lengths(values), heads)
+            return _among_heads(_lengths(values), heads)
         # One product a head for all windows: faster than one a head and window, and rounded in the same way.
-        stacked = among_heads(values, heads).transpose(0, 1).flatten(1, 2)
-        lengths = _lengths(stacked @ self._factor(layer)[some.heads])
-        return lengths.view(heads, windows, keys).transpose(0, 1)
+        stacked = values.transpose(0, 1).flatten(1, 2)
+        factors = self._factor(layer)[some.heads]
+        sharing = factors.view(len(stacked), -1, *factors.shape[1:])
+        return _lengths(stacked[:, None] @ sharing).view(heads, windows, keys).transpose(0, 1)
 
     def _factor(self, layer: int) -> Tensor:
         """Rᵀ of every head, (H, d, d): made when it is first asked for, and once for layers that share a matrix."""
@@ -87,7 +88,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def among_heads(shared: Tensor, heads: int) -> Tensor:
+def _among_heads(shared: Tensor, heads: int) -> Tensor:
     """(B, G, ...) -> (B, H, ...): H / G neighbouring heads share a value."""
     return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], 1)
 
@@ -101,12 +102,14 @@ def matrix_of(projection: nn.Module) -> Tensor | None:
 
 def are_values(values: Tensor | None, attention: Tensor, output: Tensor) -> bool:
     """Whether A (B, H, S, K) times the values (B, G, K, d) is the output (B, H, S, d)."""
-    if values is None or not values.ndim == attention.ndim == output.ndim == 4:
+    if values is None or not values.ndim == attention.ndim == 4:
         return False
-    windows, heads, _, keys = attention.shape
-    if values.shape[::2] != (windows, keys) or heads % values.shape[1] or values.shape[3] != output.shape[3]:
+    windows, heads, queries, keys = attention.shape
+    if values.shape[::2] != (windows, keys) or heads % values.shape[1]:
         return False
-    return _close(attention.float() @ among_heads(values, heads).float(), output)
+    if output.shape != (windows, heads, queries, values.shape[3]):
+        return False
+    return _close(attention.float() @ _among_heads(values, heads).float(), output)
 
 
 def is_matrix(projection: nn.Module, given: Tensor, returned: Any) -> bool:
