@@ -75,6 +75,11 @@ def _measured_by(capture: Any, options: Options) -> Contender:
     return run
 
 
+def _no_lengths(attention: torch.Tensor) -> torch.Tensor:
+    """The contenders are spared the lengths of the value vectors: (B, H, S, S) -> (B, H, S)."""
+    return torch.full(attention.shape[:3], torch.nan)
+
+
 class _NNsight:
     def __init__(self, model: Model) -> None:
         import nnsight
@@ -96,7 +101,8 @@ class _NNsight:
                 saved.append((attention, layer.attention.E_output.dense.input.save()))
         self._network.set_attn_implementation(self._eager)
         for number, (attention, joined) in enumerate(saved):
-            receive(number, slice(0, self.heads), attention, joined.unflatten(-1, (self.heads, -1)).transpose(1, 2))
+            output = joined.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            receive(number, slice(0, self.heads), attention, output, _no_lengths(attention))
 
 
 def nnsight(model: Model, options: Options) -> Contender:
@@ -125,7 +131,7 @@ class _TransformerLens:
         for number in range(self.layers):
             output = cache[f"blocks.{number}.attn.hook_z"].reshape(*ids.shape, self.heads, -1)
             attention = cache[f"blocks.{number}.attn.hook_pattern"]
-            receive(number, slice(0, self.heads), attention, output.transpose(1, 2))
+            receive(number, slice(0, self.heads), attention, output.transpose(1, 2), _no_lengths(attention))
 
 
 def transformer_lens(model: Model, options: Options) -> Contender:

@@ -103,7 +103,7 @@ def _observed(
     observe = observer(torch.device("cpu"))
     sums = [LayerSums(*(shard.states[name][n] for name in LayerSums.__dataclass_fields__)) for n in layers]
 
-    def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None:
+    def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor, lengths: torch.Tensor) -> None:
         seen_here, sums_here = seen.layer(layer), sums[layer]
         clock.time(
             "attention, its sums and lines (also in the pass below)",
@@ -145,7 +145,9 @@ def _attention_pass() -> Callable[..., None]:
     return run
 
 
-def _nothing(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None: ...
+def _nothing(
+    layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor, lengths: torch.Tensor
+) -> None: ...
 
 
 def _first(texts: Any, most: int) -> list[Any]:

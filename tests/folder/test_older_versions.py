@@ -44,6 +44,7 @@ def test_a_study_of_texts_opens_with_all_that_it_says(old: Path) -> None:
     assert len(study.heads) == 4
     assert study.arrays["high_count"].shape == (2, 2, 10, 10)
     assert study.example.size == 10
+    assert study.example.lengths is study.manifest.model.carried_by is None
 
 
 @pytest.mark.slow

@@ -57,6 +57,7 @@ def spoil(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None
 def test_a_sound_study_has_nothing_wrong(sound: Path) -> None:
     assert wrong(sound) == {}
     assert len(headscope.verify(sound)) == 9
+    assert headscope.read(sound).manifest.model.carried_by == "projection"
 
 
 @pytest.mark.parametrize(
@@ -205,6 +206,15 @@ def test_an_example_that_does_not_fit_the_study_is_noticed(study: Path) -> None:
         (study / "example.json").write_text(json.dumps(example | {field: value}))
         sign(study)
         assert "the example text" in wrong(study), field
+
+
+def test_lengths_that_are_not_those_of_the_examples_tokens_are_noticed(study: Path) -> None:
+    path = study / "example.safetensors"
+    arrays = load_file(path)
+    for lengths in (-arrays["lengths"], arrays["lengths"][:, :, 1:].copy(), arrays["lengths"] * np.nan):
+        save_file(arrays | {"lengths": lengths}, path)
+        sign(study)
+        assert "lengths of the example's value vectors" in wrong(study)["the example text"]
 
 
 def test_what_a_stopped_run_left_behind_is_told_but_is_not_wrong(study: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_layer_taken_head_by_head_gives_the_same_bits(family, stack, windows, 
     parts: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
     places: dict[int, list[int]] = {}
 
-    def receive(layer: int, heads: slice, A: torch.Tensor, Z: torch.Tensor) -> None:
+    def receive(layer: int, heads: slice, A: torch.Tensor, Z: torch.Tensor, lengths: torch.Tensor) -> None:
         parts.setdefault(layer, []).append((A.clone(), Z.clone()))
         places.setdefault(layer, []).extend(range(heads.start, heads.stop))
 

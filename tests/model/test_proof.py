@@ -122,8 +122,8 @@ def test_a_capture_that_alone_overflows_is_refused(what, monkeypatch):
     ran = Capture.run_by_heads
 
     def spoilt(self, inputs, mask, receive, last=None):
-        def both(layer, heads, A, Z):
-            receive(layer, heads, A * (torch.nan if what == "A" else 1), Z * (torch.nan if what == "Z" else 1))
+        def both(layer, heads, A, Z, lengths):
+            receive(layer, heads, A * (torch.nan if what == "A" else 1), Z * (torch.nan if what == "Z" else 1), lengths)
 
         ran(self, inputs, mask, both, last)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import headscope
 from headscope.errors import HeadscopeError
 from headscope.one_text.layer_array import LayerArray
+from headscope.one_text.replay import _Replay
 from headscope.one_text.word_pieces import word_groups
 from headscope.show.objects import View
 
@@ -236,21 +239,53 @@ def test_similarity_is_z_times_z_without_its_diagonal(view):
     assert np.asarray(view.similarity)[1, 2] == pytest.approx(expected, abs=1e-5)
 
 
+def pieces_of_words(view: View, merged: View) -> list[list[int]]:
+    groups = [[i for i in range(view.size) if view.start[i] >= left and view.end[i] <= right and not view.special[i]]
+              for left, right in zip(merged.start, merged.end, strict=True)]  # fmt: skip
+    groups[0], groups[-1] = [0], [view.size - 1]
+    assert [i for group in groups for i in group] == list(range(view.size))
+    return groups
+
+
 def test_words_merge_pieces(view):
     merged = view.words()
     assert merged.labels[1:12] == ["The", "weaver", "bought", "blue", "wool", ",", "red", "wool", "and", "a", "loom"]
     assert "unspinnable" in merged.labels
     assert merged.size < view.size
-    groups = [[i for i in range(view.size) if view.start[i] >= left and view.end[i] <= right and not view.special[i]]
-              for left, right in zip(merged.start, merged.end, strict=True)]  # fmt: skip
-    groups[0], groups[-1] = [0], [view.size - 1]
-    assert [i for group in groups for i in group] == list(range(view.size))
+    groups = pieces_of_words(view, merged)
     attention, output = view.attention[1, 2].astype(float), view.output[1, 2].astype(float)
     for a, rows in enumerate(groups):
         assert merged.output[1, 2, a] == pytest.approx(output[rows].mean(0), abs=1e-5)
         for b, columns in enumerate(groups):
             expected = np.mean([sum(attention[i, j] for j in columns) for i in rows])
             assert merged.attention[1, 2, a, b] == pytest.approx(expected, abs=1e-5)
+
+
+def test_attention_carries_to_a_word_what_it_carries_to_its_pieces(view):
+    merged = view.words()
+    groups = pieces_of_words(view, merged)
+    attention, lengths = view.attention[1, 2].astype(float), view.lengths[1, 2].astype(float)
+    for b, columns in enumerate(groups):
+        carried = [np.mean([sum(attention[i, j] * lengths[j] for j in columns) for i in rows]) for rows in groups]
+        assert merged.attention[1, 2][:, b].sum() * merged.lengths[1, 2, b] == pytest.approx(sum(carried), rel=1e-5)
+    unknown = replace(view, lengths=None)
+    assert unknown.words().lengths is None
+
+
+def test_lengths_of_value_vectors_are_kept_and_played_again(view, tmp_path):
+    assert np.asarray(view.lengths).shape == (3, 4, view.size)
+    assert (np.asarray(view.lengths) > 0).all()
+    unknown = replace(view, lengths=None)
+    for each, folder in ((view, tmp_path / "known"), (unknown, tmp_path / "unknown")):
+        folder.mkdir()
+        each.save(folder)
+    assert (np.asarray(View.load(tmp_path / "known").lengths) == np.asarray(view.lengths)).all()
+    assert View.load(tmp_path / "unknown").lengths is None
+    played = []
+    for each in (view, unknown):
+        _Replay(each, view.size + 2).run_by_heads(None, None, lambda *given: played.append(given[4]))
+    assert torch.equal(torch.cat(played[:3])[..., :-2], torch.tensor(np.asarray(view.lengths)))
+    assert torch.cat(played[3:])[..., :-2].isnan().all()
 
 
 def test_equal_words_of_several_pieces_are_equal_tokens(view):

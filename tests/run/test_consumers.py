@@ -55,7 +55,7 @@ class ShardOfLengths:
         self._windows = np.zeros(1, dtype=np.int64)
 
     def take(self, capture: Capture, batch: Any, in_turn: Callable[..., Any]) -> None:
-        def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor) -> None:
+        def receive(layer: int, heads: slice, attention: Any, output: torch.Tensor, lengths: Any) -> None:
             with in_turn((layer, heads.start)):
                 self._squared[layer, heads] += self._scale * output.double().square().sum((0, 2, 3)).numpy()
 

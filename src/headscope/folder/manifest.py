@@ -41,7 +41,8 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 @dataclass(frozen=True)
 class ModelFacts:
     """What was measured. `layers` are all there are, measured or not; other_layers: those without attention, and what
-    they are. proof: that its heads were captured rightly. None: there is none, or an older version did not keep it."""
+    they are. carried_by: what was taken for the length of a value vector, as the "projection" maps it or of the "value"
+    itself. proof: that its heads were captured rightly. None: there is none, or an older version did not keep it."""
 
     name: str
     layers: int
@@ -52,6 +53,7 @@ class ModelFacts:
     weights_sha256: str | None = None
     dtype: str | None = None
     captured_by: str | None = None
+    carried_by: str | None = None
     stack: str | None = None
     other_layers: dict[str, str] | None = None
     proof: Proof | None = None

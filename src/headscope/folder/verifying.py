@@ -214,6 +214,9 @@ def _example(study: StudyFolder) -> Iterator[str]:
         yield "the example has other layers or heads than the study"
     if size > length or attention.shape != (layers, heads, size, size) or output.shape[:3] != (layers, heads, size):
         yield "A and Z of the example are not of its tokens"
+    lengths = None if view.lengths is None else np.asarray(view.lengths)
+    if lengths is not None and (lengths.shape != (layers, heads, size) or not (lengths >= 0).all()):
+        yield "the lengths of the example's value vectors are not those of its tokens"
     facts = (view.ids, view.kind, view.sentence, view.special, view.start, view.end)
     if any(fact.shape != (size,) for fact in facts) or (view.end < view.start).any() or view.end.max() > len(view.text):
         yield "the tokens of the example do not fit its text"

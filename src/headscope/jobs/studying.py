@@ -223,6 +223,7 @@ class _Job:
                 weights_sha256=weights_hash,
                 dtype=model.dtype,
                 captured_by=capture.route,
+                carried_by=capture.carried_by,
                 stack=capture.stack,
                 other_layers={str(layer): what for layer, what in capture.other_layers.items()} or None,
                 proof=ran.proof,

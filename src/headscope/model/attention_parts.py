@@ -18,11 +18,15 @@ SCORES_AT_ONCE = 2**18
 
 
 class SomeHeads(NamedTuple):
-    """Some heads of a layer: their numbers, A (B, H, S, S) and Z (B, H, S, d), where H counts these heads."""
+    """Some heads of a layer: their numbers, A (B, H, S, S) and Z (B, H, S, d), where H counts these heads.
+
+    values: what A is multiplied with, (B, G, S, d), where H / G neighbouring heads share one; None: it is not known.
+    """
 
     heads: slice
     attention: Tensor
     output: Tensor
+    values: Tensor | None
 
 
 class OwnAttention(NamedTuple):
@@ -111,7 +115,7 @@ def in_parts(call: OwnAttention, windows_at_once: int, heads_at_once: int, room:
         some = slice(first, first + heads_at_once)
         part = call.of_heads(some) if heads_at_once < heads else call
         output, attention = part.compute() if windows_at_once == windows else _window_by_window(part, room)
-        yield SomeHeads(some, attention, output.transpose(1, 2))
+        yield SomeHeads(some, attention, output.transpose(1, 2), part.value)
 
 
 def _window_by_window(call: OwnAttention, room: Room) -> tuple[Tensor, Tensor]:

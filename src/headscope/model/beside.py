@@ -150,7 +150,7 @@ class Beside:
         replacement: Tensor | None = self._show("joined", layer, given)
         return None if replacement is None else replacement.view_as(given)
 
-    def _multiplied(self, attention: Tensor, output: Tensor) -> Tensor:
+    def _multiplied(self, attention: Tensor, values: Tensor | None, output: Tensor) -> Tensor:
         self._maps += 1
         self._last_map = by_windows(attention, len(self._arguments[input_name(self._network)]))
         return output

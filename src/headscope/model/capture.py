@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
+from headscope.model.carrying import Carried, CarriedBy, matrix_of
 from headscope.model.probing import Call, Nudging, Probe
 from headscope.model.recording import (
     Enough,
@@ -77,6 +78,7 @@ class Capture:
             call.key: Place(layer, call.projection, call.direct, call.tokens_first)
             for layer, call in zip(numbers, mine, strict=True)
         }
+        self._carried = self._carrying(mine)
         self._watch = any(call.seen == "watch" for call in mine)
         self.places = {place.layer: place for place in self._plan.values()}
         self.paths = {self._plan[call.key].layer: call.path for call in mine}
@@ -94,6 +96,11 @@ class Capture:
     def route(self) -> str:
         """How A and Z are had: the attention interface, or hooks."""
         return "hooks" if self._watch else "interface"
+
+    @property
+    def carried_by(self) -> CarriedBy | None:
+        """What is taken for the length of a value vector, in all layers: see `Carried`."""
+        return self._carried.by
 
     @property
     def network(self) -> Any:
@@ -139,13 +146,14 @@ class Capture:
         inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values.
         """
 
-        def whole(layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+        def whole(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
             receive(layer, attention, output)
 
         self._pass(inputs, mask, whole, last, whole=True)
 
     def run_by_heads(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None = None) -> None:
-        """The same, where the heads of a layer may come one after the other: faster where windows are long."""
+        """The same, where the heads of a layer may come one after the other, which is faster where windows are long;
+        and with the lengths of the value vectors."""
         self._pass(inputs, mask, receive, last, whole=False)
 
     def twin(self) -> Capture:
@@ -168,7 +176,8 @@ class Capture:
         return arguments
 
     def _pass(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None, whole: bool) -> None:
-        recorder = Recorder(receive, self._plan, len(inputs), self.head_width, last, whole)
+        carried = Carried(None) if whole else self._carried
+        recorder = Recorder(receive, self._plan, len(inputs), self.head_width, last, whole, carried)
         changed = {place.projection for place in self._plan.values() if not place.direct}
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
@@ -364,6 +373,19 @@ class Capture:
                 f"The {self._name} has layers with different numbers of heads ({', '.join(map(str, found))}), which "
                 "headscope can't tabulate."
             )
+
+    def _carrying(self, mine: Sequence[Call]) -> Carried:
+        """The same for all layers, so that they can be compared: what the projections map only if it is had of all."""
+        if not all(call.values_known for call in mine):
+            return Carried(None)
+        if not all(call.direct and call.projects for call in mine):
+            return Carried("value")
+        matrices = {
+            self._plan[call.key].layer: matrix
+            for call in mine
+            if (matrix := matrix_of(self._network.get_submodule(call.projection))) is not None
+        }
+        return Carried("projection", self.heads, matrices)
 
     def _check_heads(self) -> None:
         """Where something stands between A times V and the projection, each head must still have its place."""

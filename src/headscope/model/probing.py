@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from headscope.model.attention_parts import OwnAttention
+from headscope.model.carrying import are_values, is_matrix
 from headscope.model.recording import (
     Place,
     Plan,
@@ -36,6 +37,8 @@ class Call:
     module: the class of the innermost.
     projection: what its output enters first, "" where that is unknown. direct: what enters is what the call returned,
     bit for bit; tokens_first: as (S, B, H * d). alone: no other call enters with it.
+    values_known: A times the values that were seen is what the call returned. projects: the projection is a matrix that
+    is had.
     """
 
     seen: str
@@ -52,6 +55,8 @@ class Call:
     direct: bool = False
     tokens_first: bool = False
     alone: bool = True
+    values_known: bool = False
+    projects: bool = False
 
     @property
     def key(self) -> tuple[str, int]:
@@ -71,19 +76,21 @@ class Probe:
         self._lists = _module_lists(network)
         self._active: list[str] = []
         self._open: list[tuple[Call, Tensor]] = []
+        self._projecting: dict[str, tuple[Call, Tensor]] = {}
         self.calls: list[Call] = []
         self.entries: list[tuple[str, Call | None]] = []
         self.softmaxes: list[tuple[int, ...]] = []
 
     def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         output, attention = call.compute()
-        return self._follow(output, self._noted("interface", attention, output.transpose(1, 2)))
+        return self._follow(output, self._noted("interface", attention, call.value, output.transpose(1, 2)))
 
-    def product(self, attention: Tensor, output: Tensor) -> Tensor:
+    def product(self, attention: Tensor, values: Tensor | None, output: Tensor) -> Tensor:
         maps, outputs = by_windows(attention, self._windows), by_windows(output, self._windows)
-        return self._follow(output, self._noted("watch", maps, outputs))
+        values = None if values is None else by_windows(values, self._windows)
+        return self._follow(output, self._noted("watch", maps, values, outputs))
 
-    def _noted(self, seen: str, attention: Tensor | None, output: Tensor) -> Call:
+    def _noted(self, seen: str, attention: Tensor | None, values: Tensor | None, output: Tensor) -> Call:
         """output: (B, H, S, d)."""
         shape = tuple(attention.shape) if attention is not None else ()
         fits = len(shape) == 4 and output.ndim == 4 and shape[:3] == tuple(output.shape[:3])
@@ -95,6 +102,8 @@ class Probe:
         path = tuple(reversed(self._active[outermost:]))
         innermost = self._network.get_submodule(self._active[-1])
         call = Call(seen, number, windows, heads, queries, keys, width, inside, path, type(innermost))
+        if attention is not None:
+            call.values_known = are_values(values, attention, output)
         self.calls.append(call)
         return call
 
@@ -116,6 +125,7 @@ class Probe:
             call.projection = name
             call.alone = len(mine) == 1
             _note_what_enters(call, leaf, given)
+            self._projecting[name] = call, given.detach()
         self.entries.append((name, mine[0][0] if mine else None))
         return given.detach()
 
@@ -138,8 +148,11 @@ class Probe:
         def enter(name: str) -> Callable[..., None]:
             return lambda *_: self._active.append(name)
 
-        def leave(*_: Any) -> None:
-            self._active.pop()
+        def leave(module: nn.Module, _: Any, returned: Any) -> None:
+            projecting = self._projecting.pop(self._active.pop(), None)
+            if projecting is not None:
+                call, given = projecting
+                call.projects = is_matrix(module, given, returned)
 
         handles = []
         for name, module in self._network.named_modules():
@@ -205,7 +218,7 @@ class Nudging:
         output, attention = call.compute()
         return self._nudged("interface", attention, output.transpose(1, 2)).transpose(1, 2)
 
-    def product(self, attention: Tensor, output: Tensor) -> Tensor:
+    def product(self, attention: Tensor, values: Tensor | None, output: Tensor) -> Tensor:
         apart = by_windows(output, self.windows)
         return self._nudged("watch", by_windows(attention, self.windows), apart).reshape(output.shape)
 

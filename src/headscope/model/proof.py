@@ -172,7 +172,7 @@ class _Layers:
         self._layer: int | None = None
         self._checks: list[LayerCheck] = []
 
-    def receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
+    def receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
         if layer != self._layer:
             self._finish_layer()
             self._layer = layer

@@ -26,12 +26,14 @@ from transformers import AttentionInterface, PreTrainedConfig
 
 from headscope.errors import HeadscopeError
 from headscope.model.attention_parts import OwnAttention, Room, SomeHeads, heads_at_once, in_parts, windows_at_once
+from headscope.model.carrying import Carried
 
 Own = Callable[..., tuple[Tensor, Tensor]]
 """A family's own attention function: Z as the model goes on with it, (B, S, H, d), and A (B, H, S, S)."""
-ReceiveHeads = Callable[[int, slice, Tensor, Tensor], None]
-"""Called with the number of a layer, some of its heads, their A (B, H, S, S) and Z (B, H, S, d), where H counts these
-heads. A is lent until the next heads come."""
+ReceiveHeads = Callable[[int, slice, Tensor, Tensor, Tensor], None]
+"""Called with the number of a layer, some of its heads, their A (B, H, S, S) and Z (B, H, S, d), and the lengths of the
+value vectors (B, H, S), a float32 for each key (see `carrying`), where H counts these heads. A is lent until the next
+heads come."""
 
 
 class NotCaptured(HeadscopeError):
@@ -48,8 +50,8 @@ class Listener(Protocol):
     def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
         """Computes the call, and returns what the model goes on with."""
 
-    def product(self, attention: Tensor, output: Tensor) -> Tensor:
-        """A map and its product with the values; returns what the model goes on with."""
+    def product(self, attention: Tensor, values: Tensor | None, output: Tensor) -> Tensor:
+        """A map, what it is multiplied with, if that is known, and the product; returns what the model goes on with."""
 
 
 _here = threading.local()
@@ -116,7 +118,7 @@ def _not_watched() -> Iterator[None]:
 class Watch(TorchFunctionMode):
     """Follows every map, what a softmax returns, until it is multiplied: the product is A times V."""
 
-    def __init__(self, product: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, product: Callable[[Tensor, Tensor | None, Tensor], Tensor]) -> None:
         super().__init__()
         self._product = product
         self.softmaxes: list[tuple[int, ...]] = []
@@ -134,11 +136,12 @@ class Watch(TorchFunctionMode):
             _mark(result, result.ndim > 2)
             self.softmaxes.append(tuple(result.shape))
             return result
-        attention = next((tensor for tensor in _tensors((*args, *kwargs.values())) if _is_map(tensor)), None)
+        given = (*args, *kwargs.values())
+        attention = next((tensor for tensor in _tensors(given) if _is_map(tensor)), None)
         if attention is None or attention is result:
             return result
         if name in ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum"):
-            return self._product(attention, result)
+            return self._product(attention, _multiplied_with(attention, given), result)
         same = result.shape[-2:] == attention.shape[-2:]
         cut = name == "__getitem__" and result.shape[-2:-1] == attention.shape[-2:-1]
         _mark(result, result.ndim > 2 and (same or cut))
@@ -147,7 +150,7 @@ class Watch(TorchFunctionMode):
     def _written_out(self, query: Tensor, key: Tensor, value: Tensor, *args: Any, **named: Any) -> Tensor:
         """torch's fused attention, by torch's own unfused reference."""
         output, attention = torch._scaled_dot_product_attention_math(query, key, value, *args, **named)
-        return self._product(attention, output)
+        return self._product(attention, value, output)
 
 
 def _busy() -> bool:
@@ -161,6 +164,22 @@ def _mark(tensor: Tensor, is_map: bool) -> None:
 
 def _is_map(tensor: Tensor) -> bool:
     return getattr(tensor, "headscope_map", False)
+
+
+def _multiplied_with(attention: Tensor, given: tuple[Any, ...]) -> Tensor | None:
+    """The other factor of a product; of one that einsum makes, with its axes in the order that matmul takes."""
+    factors = list(_tensors(given))
+    if len(factors) != 2:
+        return None
+    which = 0 if factors[1] is attention else 1
+    equation = next((one for one in given if isinstance(one, str)), None)
+    if equation is None:
+        return factors[which]
+    taken, _, made = equation.replace(" ", "").partition("->")
+    axes = taken.split(",")
+    map_axes, own_axes = axes[1 - which], axes[which]
+    wanted = map_axes[:-2] + map_axes[-1:] + made[-1:]
+    return torch.einsum(f"{own_axes}->{wanted}", factors[which]) if sorted(wanted) == sorted(own_axes) else None
 
 
 def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
@@ -204,11 +223,18 @@ class Recorder:
     """Hands on A and Z of the calls that have a place, and ends the pass after layer `last`.
 
     windows: B. width: d of the widest layer; zeros fill up the others. whole: whether all heads of a layer are wanted
-    at once.
+    at once. carried: knows the lengths of value vectors.
     """
 
     def __init__(
-        self, receive: ReceiveHeads, plan: Plan, windows: int, width: int, last: int | None, whole: bool
+        self,
+        receive: ReceiveHeads,
+        plan: Plan,
+        windows: int,
+        width: int,
+        last: int | None,
+        whole: bool,
+        carried: Carried,
     ) -> None:
         self._show = receive
         self._width = width
@@ -216,8 +242,9 @@ class Recorder:
         self._windows = windows
         self._last = last
         self._whole = whole
+        self._carried = carried
         self._calls = {"interface": 0, "watch": 0}
-        self._waiting: tuple[Place, Tensor] | None = None
+        self._waiting: tuple[Place, Tensor, Tensor | None] | None = None
         self._last_map = 0
         self._room = Room()
 
@@ -225,7 +252,7 @@ class Recorder:
         place = self._next("interface")
         if place is not None and not place.direct:
             output, attention = call.compute()
-            self._waiting = place, attention
+            self._waiting = place, attention, call.value
             return output
         outputs = []
         windows = windows_at_once(call, others)
@@ -233,29 +260,30 @@ class Recorder:
         for part in in_parts(call, windows, heads, self._room):
             outputs.append(part.output.transpose(1, 2))
             if place is not None:
-                self._receive(place.layer, *part)
+                self._receive(place.layer, part)
         self._end(place)
         return torch.cat(outputs, 2) if len(outputs) > 1 else outputs[0]
 
-    def product(self, attention: Tensor, output: Tensor) -> Tensor:
+    def product(self, attention: Tensor, values: Tensor | None, output: Tensor) -> Tensor:
         place = self._next("watch")
         if place is not None:
             attention = by_windows(attention, self._windows)
+            values = None if values is None else by_windows(values, self._windows)
             self._last_map = attention.data_ptr()
             if place.direct:
-                self._receive(place.layer, *_all_heads(attention, by_windows(output, self._windows)))
+                self._receive(place.layer, _all_heads(attention, by_windows(output, self._windows), values))
                 self._end(place)
             else:
-                self._waiting = place, attention
+                self._waiting = place, attention, values
         return output
 
     def entered(self, joined: Tensor) -> None:
         """What enters the output projection of a call whose Z is not A times V."""
         if self._waiting is None:
             return
-        place, attention = self._waiting
+        place, attention, values = self._waiting
         self._waiting = None
-        self._receive(place.layer, *_all_heads(attention, place.split(joined, attention)))
+        self._receive(place.layer, _all_heads(attention, place.split(joined, attention), values))
         self._end(place)
 
     def without_map(self, returned: Any) -> Any:
@@ -264,9 +292,10 @@ class Recorder:
             return returned
         return tuple(None if isinstance(one, Tensor) and one.data_ptr() == self._last_map else one for one in returned)
 
-    def _receive(self, layer: int, heads: slice, attention: Tensor, output: Tensor) -> None:
-        missing = self._width - output.shape[-1]
-        self._show(layer, heads, attention, nn.functional.pad(output, (0, missing)) if missing else output)
+    def _receive(self, layer: int, some: SomeHeads) -> None:
+        missing = self._width - some.output.shape[-1]
+        output = nn.functional.pad(some.output, (0, missing)) if missing else some.output
+        self._show(layer, some.heads, some.attention, output, self._carried.lengths(layer, some))
 
     def _next(self, seen: str) -> Place | None:
         number = self._calls[seen]
@@ -278,13 +307,14 @@ class Recorder:
             raise Enough
 
 
-def _all_heads(attention: Tensor, output: Tensor) -> SomeHeads:
-    return SomeHeads(slice(0, attention.shape[1]), attention, output)
+def _all_heads(attention: Tensor, output: Tensor, values: Tensor | None) -> SomeHeads:
+    return SomeHeads(slice(0, attention.shape[1]), attention, output, values)
 
 
 def by_windows(tensor: Tensor, windows: int) -> Tensor:
     """(B * H, S, ...) -> (B, H, S, ...), where a family joins windows and heads."""
-    return tensor.view(windows, -1, *tensor.shape[1:]) if tensor.ndim == 3 else tensor
+    joined = tensor.ndim == 3 and len(tensor) % windows == 0
+    return tensor.view(windows, -1, *tensor.shape[1:]) if joined else tensor
 
 
 @contextmanager

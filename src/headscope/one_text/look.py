@@ -1,4 +1,4 @@
-"""One window and a model -> A and Z of every head, kept."""
+"""One window and a model -> A, Z and the lengths of the value vectors of every head, kept."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from headscope.options import Options
 
 
 def look(model: Model, capture: Capture, window: Window, options: Options) -> OneText:
-    """Run one window through a model and keep A and Z of every head."""
+    """Run one window through a model and keep A, Z and the lengths of the value vectors of every head."""
     layers = capture.chosen_layers(options.layers)
     size = window.size
     shape = (len(layers), capture.heads, size)
     attention = np.empty((*shape, size), np.float32)
     output = np.empty((*shape, capture.head_width), np.float32)
+    lengths = np.empty(shape, np.float32)
 
-    def receive(layer: int, heads: slice, A: torch.Tensor, Z: torch.Tensor) -> None:
+    def receive(layer: int, heads: slice, A: torch.Tensor, Z: torch.Tensor, carried: torch.Tensor) -> None:
         if layer in layers:
             place = layers.index(layer)
             attention[place, heads] = A[0].float().cpu().numpy()
             output[place, heads] = Z[0].float().cpu().numpy()
+            lengths[place, heads] = carried[0].cpu().numpy()
 
     ids = torch.from_numpy(window.ids[None, :size]).to(model.device)
     capture.run_by_heads(ids, torch.ones_like(ids), receive, last=layers[-1])
@@ -52,6 +54,7 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> On
         end=end,
         attention=LayerArray(list(layers), attention),
         output=LayerArray(list(layers), output),
+        lengths=LayerArray(list(layers), lengths) if capture.carried_by else None,
         threshold=options.threshold,
         line_threshold=options.line_threshold,
         special_option=options.special,

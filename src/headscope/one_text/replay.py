@@ -1,4 +1,4 @@
-"""What all measures of a study say of one text: its A and Z, played to them once more."""
+"""What all measures of a study say of one text: what was captured of it, played to them once more."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ class _Replay:
         self._missing = length - view.size
 
     def run_by_heads(self, inputs: Any, mask: Any, receive: ReceiveHeads, last: int | None = None) -> None:
-        rows = (0, self._missing)
-        for layer in self._view.layers:
-            attention = np.pad(self._view.attention[layer], ((0, 0), rows, rows))
-            output = np.pad(self._view.output[layer], ((0, 0), rows, (0, 0)))
-            heads = slice(0, self._view.heads)
-            receive(layer, heads, torch.tensor(attention)[None], torch.tensor(output)[None])
+        view, rows = self._view, (0, self._missing)
+        unknown = np.full((view.heads, view.size), np.nan, np.float32)
+        for layer in view.layers:
+            attention = np.pad(view.attention[layer], ((0, 0), rows, rows))
+            output = np.pad(view.output[layer], ((0, 0), rows, (0, 0)))
+            lengths = np.pad(unknown if view.lengths is None else view.lengths[layer], ((0, 0), rows))
+            heads = slice(0, view.heads)
+            receive(layer, heads, *(torch.tensor(array)[None] for array in (attention, output, lengths)))
 
 
 def _batch(view: OneText, length: int) -> Batch:

@@ -68,6 +68,7 @@ class OneText:
     text: the characters from the first token to the last; `start` and `end` count in it.
     continues: the text goes on after this window. layers: the layers measured.
     attention: A, (L, H, S, S); output: Z, (L, H, S, d); `similarity` C and `normalised` N are had from Z.
+    lengths: of the value vectors, as each head hands them on, (L, H, S); None where they are not known.
     All of them are indexed by layer number and head: `view.attention[11, 8]`.
     """
 
@@ -84,6 +85,7 @@ class OneText:
     end: NDArray[np.int64]
     attention: LayerArray
     output: LayerArray
+    lengths: LayerArray | None = None
     threshold: float = 0.3
     line_threshold: float = 0.3
     special_option: Special = "keep"
@@ -244,7 +246,9 @@ class OneText:
         """The same view with the pieces of a word merged into one token.
 
         Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so
-        that rows still add up to 1; the output of a word is the mean of the outputs of its pieces. Pieces
+        that rows still add up to 1; the output of a word is the mean of the outputs of its pieces. The length of its
+        value vector is the mean over its pieces, each as much as it is attended to: so attention carries to a word what
+        it carries to its pieces. Pieces
         belong to one word where no space or punctuation stands between them; scripts that are written
         without spaces are left as they are.
         """
@@ -258,6 +262,7 @@ class OneText:
         pieces = [tuple(self.ids[group].tolist()) for group in groups]
         fresh = int(self.ids.max()) + 1
         several = {ids: fresh + k for k, ids in enumerate(dict.fromkeys(ids for ids in pieces if len(ids) > 1))}
+        from_words = mean @ np.asarray(self.attention)
         return replace(
             self,
             tokens=[
@@ -270,18 +275,28 @@ class OneText:
             special=self.special[first],
             start=self.start[first],
             end=self.end[last],
-            attention=LayerArray(self.layers, mean @ np.asarray(self.attention) @ member.T),
+            attention=LayerArray(self.layers, from_words @ member.T),
             output=LayerArray(self.layers, mean @ np.asarray(self.output)),
+            lengths=self._lengths_of_words(member, from_words.sum(-2)),
         )
 
+    def _lengths_of_words(self, member: Array, received: Array) -> LayerArray | None:
+        """member: (W, S), the pieces of each word. received: (L, H, S), the attention that each piece receives."""
+        if self.lengths is None:
+            return None
+        attended, carried = (array @ member.T for array in (received, received * np.asarray(self.lengths)))
+        mean = np.asarray(self.lengths) @ member.T / member.sum(1)
+        return LayerArray(self.layers, np.divide(carried, attended, out=mean, where=attended > 0))
+
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write example.safetensors (A and Z) and example.json (all the rest)."""
+        """Write example.safetensors (A, Z and the lengths of value vectors) and example.json (all the rest)."""
         facts = {
             **{name: getattr(self, name) for name in _PLAIN},
             **{name: getattr(self, name).tolist() for name in _ARRAYS},
             "layers": self.layers,
         }
-        arrays = {name: np.asarray(getattr(self, name)) for name in _BY_LAYER}
+        kept = {name: getattr(self, name) for name in _BY_LAYER}
+        arrays = {name: np.asarray(array) for name, array in kept.items() if array is not None}
         write_atomically(Path(folder) / "example.safetensors", safetensors_pieces(arrays))
         write_atomically(Path(folder) / "example.json", json.dumps(facts, ensure_ascii=False).encode())
 
@@ -294,10 +309,11 @@ class OneText:
         try:
             facts = json.loads(path.read_text("utf-8"))
             arrays = load_file(Path(folder) / "example.safetensors")
+            absent = {"lengths"} - set(arrays)
             fields: dict[str, Any] = {
                 **{name: facts[name] for name in _PLAIN},
                 **{name: np.array(facts[name], dtype=dtype) for name, dtype in _ARRAYS.items()},
-                **{name: LayerArray(facts["layers"], arrays[name]) for name in _BY_LAYER},
+                **{name: LayerArray(facts["layers"], arrays[name]) for name in _BY_LAYER if name not in absent},
             }
             return cls(**fields)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
@@ -313,7 +329,7 @@ class OneText:
 _PLAIN = (
     "model_name", "origin", "text", "continues", "tokens", "threshold", "line_threshold", "special_option"
 )  # fmt: skip
-_BY_LAYER = ("attention", "output")
+_BY_LAYER = ("attention", "output", "lengths")
 _ARRAYS = {
     "ids": "int64",
     "kind": "int8",
