@@ -68,6 +68,7 @@ def received(capture: Capture, inputs, mask) -> dict[int, tuple[torch.Tensor, to
 
     def receive(layer, heads, A, Z, lengths):
         assert lengths.dtype == torch.float32
+        assert lengths.is_contiguous()
         assert lengths.shape == (len(A), A.shape[1], A.shape[3])
         found.setdefault(layer, []).append((A.clone(), Z.clone(), lengths.clone()))
 

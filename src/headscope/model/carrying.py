@@ -41,18 +41,18 @@ class Carried:
         self._lock = threading.Lock()
 
     def lengths(self, layer: int, some: SomeHeads) -> Tensor:
-        """(B, H, K) float32, where H counts these heads and K the keys."""
+        """(B, H, K) float32, contiguous, where H counts these heads and K the keys."""
         windows, heads, _, keys = some.attention.shape
         if self.by is None or some.values is None:
             return some.attention.new_full((windows, heads, keys), torch.nan, dtype=torch.float32)
         values = some.values.float()
         if self.by == "value":
-            return _among_heads(_lengths(values), heads)
+            return _among_heads(_lengths(values), heads).contiguous()
         # One product a head for all windows: faster than one a head and window, and rounded in the same way.
         stacked = values.transpose(0, 1).flatten(1, 2)
         factors = self._factor(layer)[some.heads]
         sharing = factors.view(len(stacked), -1, *factors.shape[1:])
-        return _lengths(stacked[:, None] @ sharing).view(heads, windows, keys).transpose(0, 1)
+        return _lengths(stacked[:, None] @ sharing).view(heads, windows, keys).transpose(0, 1).contiguous()
 
     def _factor(self, layer: int) -> Tensor:
         """Rᵀ of every head, (H, d, d): made when it is first asked for, and once for layers that share a matrix."""

@@ -247,10 +247,9 @@ class OneText:
 
         Attention to a word is the sum over its pieces, attention from a word the mean over its pieces, so
         that rows still add up to 1; the output of a word is the mean of the outputs of its pieces. The length of its
-        value vector is the mean over its pieces, each as much as it is attended to: so attention carries to a word what
-        it carries to its pieces. Pieces
-        belong to one word where no space or punctuation stands between them; scripts that are written
-        without spaces are left as they are.
+        value vector is the mean over its pieces, each as much as it is attended to, so that attention carries to a
+        word what it carries to its pieces. Pieces belong to one word where no space or punctuation stands between
+        them; scripts that are written without spaces are left as they are.
         """
         groups = word_groups(self.text, self.start, self.end, self.special)
         first = np.array([group[0] for group in groups])
