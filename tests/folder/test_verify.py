@@ -56,7 +56,7 @@ def spoil(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None
 
 def test_a_sound_study_has_nothing_wrong(sound: Path) -> None:
     assert wrong(sound) == {}
-    assert len(headscope.verify(sound)) == 9
+    assert len(headscope.verify(sound)) == 11
     assert headscope.read(sound).manifest.model.carried_by == "projection"
 
 
@@ -77,6 +77,7 @@ def test_every_kind_of_study_is_found_sound(tiny: Model, tmp_path: Path, options
     "name",
     [
         *("arrays.safetensors", "heads.csv", "heads.parquet", "layers.csv", "layers.parquet"),
+        *("groups.safetensors", "intervals.csv", "intervals.parquet"),
         *("example.json", "example.safetensors"),
     ],
 )
@@ -92,8 +93,8 @@ def test_every_altered_or_missing_file_is_noticed(study: Path, name: str) -> Non
 @pytest.mark.parametrize(
     ("change", "what", "problem"),
     [
-        (lambda a: a["high_count"].__setitem__((0, 0, 3, 5), 7), "symmetric maps", "high_count is not symmetric"),
-        (lambda a: a["similarity_sum"].__setitem__((1, 1, 2, 2), 1.0), "symmetric maps", "not 0 on its diagonal"),
+        (lambda a: a.update(high_count=np.ones((3, 4, 32, 32), int).cumsum(2)), "symmetric maps", "is not symmetric"),
+        (lambda a: a.update(similarity_sum=np.ones((3, 4, 32, 32))), "symmetric maps", "not 0 on its diagonal"),
         (lambda a: a["windows"].__iadd__(1), "sums and counts", "other than the 40 windows"),
         (lambda a: a["high_count"].__isub__(99), "sums and counts", "high_count counts below zero"),
         (lambda a: a["attention_sum"].__setitem__((0, 0, 0, 0), np.nan), "sums and counts", "NaN or infinity"),
@@ -110,6 +111,15 @@ def test_every_altered_or_missing_file_is_noticed(study: Path, name: str) -> Non
         (lambda a: a["unique_focal_histogram"].__iadd__(1), "totals of the histograms", "add up to the windows"),
         (lambda a: a["similarity_histogram"].__iadd__(10**9), "totals of the histograms", "more pairs than there are"),
         (lambda a: a["repeat_share_sum"].__imul__(0.5), "heads follows from the arrays", "repeat_probability in heads"),
+        (
+            lambda a: a["similarity_histogram"].__iadd__(1),
+            "totals of the histograms",
+            "does not follow from the states",
+        ),
+        (lambda a: a["pairs"].__iadd__(1), "totals of the histograms", "pairs does not follow from the other arrays"),
+        (lambda a: a["diagonal_sum"].__imul__(2), "totals of the histograms", "diagonal_sum does not follow"),
+        (lambda a: a["focal_chance_sum"].__imul__(2), "groups of texts add up", "focal_chance_sum of the groups does"),
+        (lambda a: a["spectrum"].__iadd__(1), "groups of texts add up", "spectrum_of_groups does not add up"),
         (lambda a: a.pop("tokens"), "shapes and types of the arrays", "other arrays than study.json lists ('tokens')"),
         (
             lambda a: a.update(windows=a["windows"].astype(np.float64)),
@@ -156,7 +166,7 @@ def test_a_csv_that_differs_is_noticed(study: Path) -> None:
 def test_the_command_has_an_exit_code_for_right_wrong_and_not_a_study(sound: Path, study: Path, tmp_path: Path) -> None:
     right = CliRunner().invoke(app, ["verify", str(sound)])
     assert right.exit_code == 0
-    assert right.output.count("right") == 9
+    assert right.output.count("right") == 11
     (study / "heads.csv").write_text("layer\n")
     bad = CliRunner().invoke(app, ["verify", str(study)])
     assert bad.exit_code == 1

@@ -13,8 +13,9 @@ import pytest
 from numba.core.caching import CacheImpl
 from runs import small_study
 
-from headscope.measure import observation, observer
-from headscope.measure.kernel import Layer, _observe, compiled_for_good
+from headscope.measure import kernel, observation, observer, random_pairs
+from headscope.measure.compiling import compiled_for_good
+from headscope.measure.kernel import _COUNT, _NUMBER, Layer, _observe
 from headscope.model.loading import Model
 
 
@@ -70,8 +71,11 @@ class TestKeeping:
 
 
 def test_all_that_is_summed_and_seen_goes_into_the_kernel_by_its_name() -> None:
-    for structure in (observation.LayerSums, observation.Seen):
-        assert {field.name for field in fields(structure)} <= set(Layer._fields)
+    assert {field.name for field in fields(observation.LayerSums)} <= set(Layer._fields)
+    places = {**_COUNT, **_NUMBER}
+    by_torch = {"random_focal", "random_focal_pairs", "mean_vector_share"}
+    named = {value for name, value in vars(kernel).items() if name.isupper() and isinstance(value, int)}
+    assert {place for name, place in places.items() if name not in by_torch} <= named
 
 
 def test_the_kernel_has_one_version_and_takes_nothing_else() -> None:
@@ -85,9 +89,12 @@ def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "headscope.measure.kernel")
     monkeypatch.delattr("headscope.measure.kernel")
+    monkeypatch.delitem(sys.modules, "headscope.measure.compiling")
     observer._compiled.cache_clear()
+    random_pairs._draw.cache_clear()
     yield
     observer._compiled.cache_clear()
+    random_pairs._draw.cache_clear()
 
 
 @pytest.fixture

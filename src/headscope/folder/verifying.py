@@ -7,16 +7,21 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
 from headscope.files import file_checksum
-from headscope.folder.manifest import ARRAYS, MANIFEST, checksum_is_right
+from headscope.folder.manifest import ARRAYS, GROUPS_FILE, MANIFEST, checksum_is_right
 from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder
-from headscope.measure.catalogue import SYMMETRIC, array_specs
-from headscope.measure.tables import TABLES, derived_arrays
+from headscope.measure.bins import coarse
+from headscope.measure.catalogue import STATES, SYMMETRIC, array_specs
+from headscope.measure.declaration import SETS
+from headscope.measure.jackknife import INTERVALS, intervals_table
+from headscope.measure.tables import TABLES, Totals, derived_arrays
 from headscope.run import checkpoints
 
 
@@ -53,6 +58,9 @@ def verify(folder: str | os.PathLike[str]) -> list[Check]:
         "heads follows from the arrays": lambda study: _table(study, "heads"),
         "layers follows from the arrays": lambda study: _table(study, "layers"),
     }
+    if study.manifest.groups is not None:
+        looks["groups of texts add up"] = _groups
+        looks["intervals follow from the groups"] = _intervals
     if study.manifest.example is not None:
         looks["the example text"] = _example
     checks = [
@@ -90,7 +98,9 @@ def _files(study: StudyFolder) -> Iterator[str]:
     manifest = study.manifest
     if manifest.files is None:
         return
-    expected = {ARRAYS, *(f"{name}.{kind}" for name in TABLES for kind in ("csv", "parquet"))}
+    tables = TABLES if manifest.groups is None else (*TABLES, INTERVALS)
+    expected = {ARRAYS, *(f"{name}.{kind}" for name in tables for kind in ("csv", "parquet"))}
+    expected |= {GROUPS_FILE} if manifest.groups is not None else set()
     expected |= {REST} if manifest.part is not None else set()
     expected |= set(EXAMPLE) if manifest.example is not None else set()
     if set(manifest.files) != expected:
@@ -161,9 +171,10 @@ def _symmetry(study: StudyFolder) -> Iterator[str]:
 def _totals(study: StudyFolder) -> Iterator[str]:
     arrays = study.arrays
     windows = arrays["windows"]
-    for name, array in derived_arrays(arrays, study.manifest.gives).items():
-        if name in arrays and not np.array_equal(arrays[name], array):
-            yield f"{name} does not follow from high_count"
+    if "distance_histogram" in arrays and not np.array_equal(
+        arrays["distance_histogram"], distance_histogram(arrays["high_count"])
+    ):
+        yield "distance_histogram does not follow from high_count"
     for name in arrays:
         share = name.removesuffix("_histogram")
         counted = f"{share}_windows"
@@ -179,6 +190,47 @@ def _totals(study: StudyFolder) -> Iterator[str]:
         yield "similarity_histogram counts more pairs than there are"
     if (arrays["similarity_sum"].max((2, 3)) > windows * 1.0001).any():
         yield "similarity_sum holds more than 1 for each window"
+    if "spectrum" in arrays:
+        for name, array in derived_arrays(arrays, study.manifest.gives).items():
+            if not np.array_equal(arrays[name], array):
+                yield f"{name} does not follow from the states"
+    made = Totals({name: array for name, array in arrays.items() if STATES.get(name) is None or not _before(name)})
+    for name in (name for name in arrays if _before(name)):
+        if not np.allclose(arrays[name], made[name], rtol=1e-6):
+            yield f"{name} does not follow from the other arrays"
+
+
+def _before(name: str) -> bool:
+    """Whether an array can be made from others, as it is for versions that did not keep it."""
+    return name in STATES and STATES[name].before is not None
+
+
+def distance_histogram(high_count: NDArray[Any]) -> NDArray[np.int64]:
+    """(..., S, S) -> (..., S): how many high pairs have each distance; index = distance."""
+    histogram = np.zeros(high_count.shape[:-1], dtype=np.int64)
+    for distance in range(1, high_count.shape[-1]):
+        histogram[..., distance] = np.diagonal(high_count, distance, -2, -1).sum(-1)
+    return histogram
+
+
+def _groups(study: StudyFolder) -> Iterator[str]:
+    for name in study.groups:
+        array = study.groups[name]
+        if array.dtype.kind == "i" and array.min() < 0:
+            yield f"{name} counts below zero in a group"
+        if name in study.arrays and not np.array_equal(STATES[name].total(array), study.arrays[name]):
+            yield f"{name} of the groups does not add up to that of the study"
+    if "spectrum_of_groups" in study.groups:
+        every = study.groups["spectrum_of_groups"][:, :, :, SETS.index("all")].sum(2)
+        if not np.array_equal(every, coarse(study.arrays["spectrum"].sum(2))):
+            yield "spectrum_of_groups does not add up to spectrum"
+
+
+def _intervals(study: StudyFolder) -> Iterator[str]:
+    columns = {name: list(getattr(study, name).columns) for name in TABLES}
+    expected = intervals_table(study.jackknife, study.manifest.layers, study.manifest.gives, columns)
+    if not expected.equals(study.intervals):
+        yield f"{INTERVALS}.parquet does not follow from the groups"
 
 
 def _table(study: StudyFolder, name: str) -> Iterator[str]:

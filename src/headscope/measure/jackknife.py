@@ -34,21 +34,21 @@ class NotByGroup(KeyError):
 
 
 class SomeGroups(Mapping[str, NDArray[Any]]):
-    """States as columns are made from them, over some groups of texts. total: over all of them."""
+    """States as columns are made from them, over all groups of texts but those `left_out`."""
 
-    def __init__(self, groups: Arrays, total: Arrays, chosen: Sequence[int], count: int) -> None:
+    def __init__(self, groups: Arrays, totals: Mapping[str, NDArray[Any]], left_out: Sequence[int]) -> None:
         self._groups = groups
-        self._total = total
-        others = sorted(set(range(count)) - set(chosen))
-        self._rest = len(others) < len(chosen)
-        self._taken = others if self._rest else list(chosen)
+        self._totals = totals
+        self._left_out = list(left_out)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._groups:
             raise NotByGroup(name)
-        taken: NDArray[Any] = self._groups[name].take(self._taken, STATES[name].shape.index("G"))
-        summed = STATES[name].total(taken)
-        return self._total[name] - summed if self._rest else summed
+        if not self._left_out:
+            return self._totals[name]
+        taken: NDArray[Any] = self._groups[name].take(self._left_out, STATES[name].shape.index("G"))
+        rest: NDArray[Any] = self._totals[name] - STATES[name].total(taken)
+        return rest
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._groups)
@@ -123,24 +123,21 @@ class Estimate:
 
 
 class Jackknife:
-    """Estimates of columns. groups: states (with G) as they are kept for each group; total: over all groups."""
+    """Estimates of columns. groups: states (with G) as they are kept for each group; total: all that columns are made
+    of, over all groups."""
 
     def __init__(self, groups: Arrays, total: Arrays, gives: Traits = TEXT) -> None:
-        windows = groups["windows"][0, 0]
-        self._groups, self._total = groups, total
+        self._groups = {name: groups[name] for name in groups}
+        self._summed = {name: STATES[name].total(array) for name, array in self._groups.items()}
+        self._total = total
         self._columns = columns(gives)
-        self._count = len(windows)
-        self.holding: list[int] = np.flatnonzero(windows).tolist()
+        self.holding: list[int] = np.flatnonzero(groups["windows"][0, 0]).tolist()
         """The groups that hold texts."""
-        everyone = range(self._count)
-        self._without = [
-            SomeGroups(groups, total, [group for group in everyone if group != left_out], self._count)
-            for left_out in self.holding
-        ]
+        self._without = [self.without([group]) for group in self.holding]
 
-    def some(self, groups: Sequence[int]) -> SomeGroups:
-        """What columns are made of, over some groups."""
-        return SomeGroups(self._groups, self._total, groups, self._count)
+    def without(self, left_out: Sequence[int]) -> SomeGroups:
+        """What columns are made of, over all other groups."""
+        return SomeGroups(self._groups, self._summed, left_out)
 
     def estimate(self, table: str, name: str) -> Estimate:
         """Of a column of `heads` or `layers`, a number a row. NotByGroup: it is made of what is not kept by group."""
@@ -148,31 +145,13 @@ class Jackknife:
         if column.value is None:
             raise NotByGroup(name)
         resampled = column.resampled or column.value
-        whole = resampled(_Whole(self._groups, self._total))
-        left_out = [resampled(without) for without in self._without]
-        numbers = np.array([_of(value, table, whole) for value in left_out]).reshape(len(left_out), -1)
-        weight = _weight(whole, table)
-        counted = np.array([weight - _weight(value, table) > 1e-12 * weight for value in left_out])
+        whole = resampled(self.without([]))
         value = _of(column.value(self._total) if column.resampled else whole, table, None)
-        return Estimate(value, numbers, counted.reshape(numbers.shape))
-
-
-class _Whole(Mapping[str, NDArray[Any]]):
-    """What is kept by group, over all groups; nothing else."""
-
-    def __init__(self, groups: Arrays, total: Arrays) -> None:
-        self._groups, self._total = groups, total
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._groups:
-            raise NotByGroup(name)
-        return self._total[name] if name in self._total else STATES[name].total(self._groups[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._groups)
-
-    def __len__(self) -> int:
-        return len(self._groups)
+        left_out, counted = np.empty((2, len(self._without), len(value)))
+        for place, others in enumerate(map(resampled, self._without)):
+            left_out[place] = _of(others, table, whole)
+            counted[place] = _weight(whole, table) - _weight(others, table) > 1e-12 * _weight(whole, table)
+        return Estimate(value, left_out, counted.astype(np.bool_))
 
 
 def _of(value: Value, table: str, whole: Value | None) -> Numbers:

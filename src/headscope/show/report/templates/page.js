@@ -63,9 +63,9 @@
     const hidden = [];
     for (const id of ["heads", "layers"]) {
       [...element(id).tHead.rows[0].cells].forEach((head, index) => {
-        const groups = head.dataset.groups.split(" ");
+        const topics = head.dataset.topics.split(" ");
         const key = ["layer", "head"].includes(head.dataset.column);
-        if (!key && columns.value !== "all" && !groups.includes(columns.value))
+        if (!key && columns.value !== "all" && !topics.includes(columns.value))
           hidden.push(`#${id} tr > :nth-child(${index + 1})`);
       });
     }
@@ -134,8 +134,8 @@
   sortable(element("layers"));
   columns.addEventListener("change", showColumns);
   measure.addEventListener("change", () => {
-    const shownGroups = headers[measure.value].dataset.groups.split(" ");
-    if (columns.value !== "all" && !shownGroups.includes(columns.value)) columns.value = shownGroups[0];
+    const shownTopics = headers[measure.value].dataset.topics.split(" ");
+    if (columns.value !== "all" && !shownTopics.includes(columns.value)) columns.value = shownTopics[0];
     showColumns();
     sortBy(table, Number(measure.value), true);
     changed();
