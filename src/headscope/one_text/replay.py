@@ -62,5 +62,4 @@ def _batch(view: OneText, length: int) -> Batch:
         np.pad(view.kind, more)[None],
         np.pad(view.special, more)[None],
         np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
     )
