@@ -20,7 +20,7 @@ from headscope.insight.matching import match_heads
 from headscope.measure.catalogue import columns
 from headscope.wording import listed
 
-SAME = ("length", "threshold", "line_threshold", "special", "short")
+SAME = ("length", "threshold", "line_threshold", "special", "similarity", "short")
 """Options that change what the numbers mean: studies that differ in one can't stand side by side."""
 
 

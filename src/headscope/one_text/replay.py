@@ -28,7 +28,11 @@ def summary(view: OneText) -> pd.DataFrame:
     """The table `heads` of a study of this one window."""
     length = max(SHORTEST, view.size)
     options = Options(
-        length=length, threshold=view.threshold, line_threshold=view.line_threshold, special=view.special_option
+        length=length,
+        threshold=view.threshold,
+        line_threshold=view.line_threshold,
+        special=view.special_option,
+        similarity=view.similarity_option,
     )
     shard = AllMeasures(options, tuple(view.layers), view.heads).begin(torch.device("cpu"))
     shard.take(cast(Capture, _Replay(view, length)), _batch(view, length), lambda place: nullcontext())

@@ -40,6 +40,7 @@ OPTION_LABELS = {
     "windows": "Windows of a text",
     "short": "Shorter windows",
     "special": "Special tokens in pairs",
+    "similarity": "Outputs are compared by",
     "sentences": "Sentences are found by",
     "max_windows": "Most windows",
     "layers": "Layers",
