@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import headscope
 from headscope.cli.app import app
 from headscope.corpus.windows import COMMA, KINDS, SENTENCE_END, WORD
-from headscope.insight.claims import PAPER_MODEL, claims, claims_table, heading, is_paper_model, near_diagonal
+from headscope.insight.claims import PAPER_MODEL, claims, claims_table, heading, is_paper_model
+from headscope.insight.judges import near_diagonal
 from headscope.insight.paper import agreement, fig9_agreement, paper_example, token_ids
 
 S = 128

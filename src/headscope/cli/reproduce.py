@@ -23,7 +23,7 @@ headscope reproduce wiki   [dim]the study in the folder wiki[/dim]\n
 headscope reproduce --model bert-base-uncased wiki.jsonl.gz --max-windows 20000\n
 headscope reproduce wiki --json - | jq '.claims[].verdict'"""
 
-COLOURS = {"holds": "green", "does not hold": "red", "can't be said": "dim"}
+COLOURS = {"holds": "green", "holds only by distance": "yellow", "does not hold": "red", "can't be said": "dim"}
 
 
 def command(
@@ -133,7 +133,8 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
         table.add_column(name, ratio=ratio, overflow="fold")
     for claim in whole["claims"]:
         verdict = f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]"
-        table.add_row(*(escape(claim[key]) for key in ("paper", "criterion", "measured")), verdict)
+        measured = claim["measured"] + (f" (threshold: {claim['thresholds']})" if claim["thresholds"] else "")
+        table.add_row(*(escape(words) for words in (claim["paper"], claim["criterion"], measured)), verdict)
     console.print(table)
     for notice in whole["notices"]:
         console.print(notice, style="yellow", markup=False)
@@ -158,4 +159,9 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
     console.print(pairs)
 
 
-_COUNTED = {"holds": "hold", "does not hold": "do not", "can't be said": "can't be said"}
+_COUNTED = {
+    "holds": "hold",
+    "holds only by distance": "hold only by distance",
+    "does not hold": "do not",
+    "can't be said": "can't be said",
+}
