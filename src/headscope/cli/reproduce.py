@@ -126,6 +126,7 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
     from rich.table import Table
 
     from headscope.console import console as opened
+    from headscope.insight.claims import NO_THRESHOLD
 
     console = opened()
     table = Table(show_lines=True, title=escape(whole["heading"]), title_justify="left", title_style="bold")
@@ -133,13 +134,15 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
         table.add_column(name, ratio=ratio, overflow="fold")
     for claim in whole["claims"]:
         verdict = f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]"
-        measured = claim["measured"] + (f" (threshold: {claim['thresholds']})" if claim["thresholds"] else "")
+        depends = claim["thresholds"] not in ("", NO_THRESHOLD)
+        measured = claim["measured"] + (f" (threshold: {claim['thresholds']})" if depends else "")
         table.add_row(*(escape(words) for words in (claim["paper"], claim["criterion"], measured)), verdict)
     console.print(table)
     for notice in whole["notices"]:
         console.print(notice, style="yellow", markup=False)
     verdicts = [claim["verdict"] for claim in whole["claims"]]
-    counted = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in _COUNTED.items())
+    found = {word: verdicts.count(verdict) for verdict, word in _COUNTED.items()}
+    counted = ", ".join(f"{count} {word}" for word, count in found.items() if count)
     console.print(
         f"Of {len(verdicts)} claims: {counted}. Over {whole['windows']:,} windows of {escape(whole['texts'])}."
     )

@@ -27,6 +27,8 @@ PAPER_MODEL = "bert-base-uncased"
 TRIED = tuple(step / 20 for step in range(1, 20))
 """Thresholds at which a claim is tried: 0.05 to 0.95."""
 
+NO_THRESHOLD = "no threshold enters"
+
 Verdict = Literal["holds", "does not hold", "holds only by distance", "can't be said"]
 
 
@@ -160,9 +162,9 @@ def _at_other_thresholds(study: StudyFolder) -> dict[float, StudyFolder]:
 def _over_thresholds(judge: judges.Judge, others: dict[float, StudyFolder]) -> str:
     """Where a criterion is met, by the numbers alone: pooled over pairs, they have no intervals."""
     if judge in FREE_OF_THRESHOLD:
-        return "no threshold enters"
+        return NO_THRESHOLD
     try:
-        met = [threshold for threshold, study in others.items() if judge(study).holds]
+        met = [threshold for threshold, study in others.items() if _verdict(judge(study)) == "holds"]
     except (CantBeSaid, AbsentError):
         return "known at the study's own threshold only"
     if not met:
@@ -252,7 +254,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "Same sentence",
         "8",
         "High pairs lie in one sentence more than 33 % of the time, where a window holds 3 to 4 sentences.",
-        "In every head of {last}, above 33 % and clearly (by a tenth) above chance and above what distance alone gives.",
+        "In every head of {last}, above 33 %, and a tenth or more above chance and above what distance alone gives.",
         judges.in_one_sentence,
     ),
     (

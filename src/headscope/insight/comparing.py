@@ -27,21 +27,23 @@ SAME = ("length", "threshold", "line_threshold", "special", "similarity", "short
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the table: how a figure names it; chance: the column of what chance gives, or a number."""
+    """A column of the table: how a figure names it; chance: the column of what chance gives, or a number; column: that
+    of a study's layers that it is, whose intervals it has."""
 
     label: str
     chance: str | float | None = None
+    column: str | None = None
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance"),
+    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance", "mean_distance"),
     "same_sentence_over_distance": Quantity("same sentence, times what distance gives", 1),
     "repeats_over_distance": Quantity("equal tokens, times what distance gives", 1),
-    "signal_to_noise_sentence": Quantity("same sentence, signal over noise", 0),
-    "signal_to_noise_repeat": Quantity("equal tokens, signal over noise", 0),
+    "signal_to_noise_sentence": Quantity("same sentence, signal over noise", 0, "signal_to_noise_sentence"),
+    "signal_to_noise_repeat": Quantity("equal tokens, signal over noise", 0, "signal_to_noise_repeat"),
     "attention_on_separators": Quantity("attention on separators, share", "separators_chance"),
     "unique_focal_share": Quantity("different focal tokens, a head", "unique_focal_chance"),
-    "block_contrast": Quantity("block contrast", 0),
+    "block_contrast": Quantity("block contrast", 0, "block_contrast"),
 }
 
 
@@ -165,8 +167,8 @@ def _by_depth(name: str, study: StudyFolder) -> pd.DataFrame:
     }
     known = columns(study.manifest.gives)
     relations = [known.get(name) for name in ("same_sentence_probability", "repeat_probability")]
-    by_chance = [_where_there_is(study, term and term.chance) for term in relations]
-    by_distance = [_where_there_is(study, term and term.given_distance) for term in relations]
+    by_chance = [_where_there_is(study, term.chance if term else None) for term in relations]
+    by_distance = [_where_there_is(study, term.given_distance if term else None) for term in relations]
     return pd.DataFrame(
         {
             "model": name,

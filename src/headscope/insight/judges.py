@@ -190,7 +190,7 @@ def late_on_separators(study: StudyFolder) -> Judged:
 
 def _content(lines: NDArray[Any]) -> Any:
     """Lines on tokens that are not special, of counts by kind."""
-    return lines[SENTENCE_END : len(KINDS)].sum() if len(KINDS) - 1 == WORD else lines[SENTENCE_END : WORD + 1].sum()
+    return lines[SENTENCE_END : WORD + 1].sum()
 
 
 def values_with_gap(study: StudyFolder) -> Judged:

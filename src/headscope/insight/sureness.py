@@ -20,6 +20,7 @@ from headscope.measure.jackknife import FEWEST, Estimate, NotByGroup
 from headscope.wording import counted, ranged
 
 Numbers = NDArray[np.int64]
+Reals = NDArray[np.float64]
 CLEARLY = 1.1
 """Times chance: what exceeds it by less is too little to speak of, however sure."""
 
@@ -62,6 +63,23 @@ def told(
         return ranged(value, None, None, unit)
     low, high = found.at(np.atleast_1d(places)).mean().interval()
     return ranged(value, float(low[0]), float(high[0]), unit)
+
+
+def layer_intervals(study: StudyFolder, name: str) -> tuple[Reals, Reals] | None:
+    """The ends of the intervals of a column of the layers, (L,) each; None where there are none."""
+    return _intervals(study, "layers", name)
+
+
+def head_intervals(study: StudyFolder, name: str) -> tuple[Reals, Reals] | None:
+    """The same of the heads, (L * H,)."""
+    return _intervals(study, "heads", name)
+
+
+def _intervals(study: StudyFolder, table: str, name: str) -> tuple[Reals, Reals] | None:
+    found = estimate(study, table, name)
+    if found is None or np.isnan(found.error).all():
+        return None
+    return found.interval()
 
 
 def too_few_texts(study: StudyFolder) -> str | None:

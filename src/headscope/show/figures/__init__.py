@@ -35,6 +35,7 @@ from headscope.show.figures import (
     fig12,
     fig13,
     grid,
+    signal,
     spectrum,
     style,
 )
@@ -59,6 +60,7 @@ FIGURES: dict[str, ModuleType] = {
     "12": fig12,
     "13": fig13,
     "spectrum": spectrum,
+    "signal": signal,
     "atlas": atlas,
     "grid": grid,
 }
