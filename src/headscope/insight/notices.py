@@ -5,7 +5,7 @@ from __future__ import annotations
 from headscope.corpus.sentences import few_sentences
 from headscope.corpus.windows import unknown_notice
 from headscope.folder.manifest import checksum_is_right
-from headscope.folder.study_folder import StudyFolder
+from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.insight.sureness import too_few_texts
 
 
@@ -20,4 +20,11 @@ def notices(study: StudyFolder) -> list[str]:
     found.append(too_few_texts(study) or "")
     if study.manifest.kind == "texts":
         found.append(few_sentences(counts.windows_in_one_sentence, counts.windows) or "")
+    if isinstance(study, StudyAt):
+        found.append(
+            f"Read at the threshold {study.high.threshold:g}; the study was run with "
+            f"{study.own.manifest.options.threshold:g}. Shares and distances of high pairs are pooled over the pairs of "
+            "all windows, not means over windows, and have no intervals. What is known at the study's own threshold "
+            "alone is left out."
+        )
     return [sentence for sentence in found if sentence]

@@ -54,7 +54,8 @@ class Study(StudyFolder):
         return ShownAt(self, threshold)
 
     def figure(self, number: int | str, **choices: Any) -> Figure:
-        """A figure of the paper, by its number; also "spectrum" and "atlas". Choices: `layers=(1, 6)`, `heads=(3,)`."""
+        """A figure of the paper, by its number; also "spectrum", "thresholds" and "atlas". Choices: `layers=(1, 6)`,
+        `heads=(3,)`."""
         from headscope.show.figures import draw
 
         return draw(self, number, **choices)
@@ -65,11 +66,14 @@ class Study(StudyFolder):
 
         return save_all(self, folder, **choices)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write everything on one page that opens without a network; by default report.html in the folder."""
+    def report(self, path: str | os.PathLike[str] | None = None, threshold: float | None = None) -> Path:
+        """Write everything on one page that opens without a network; by default report.html in the folder.
+
+        threshold: write it as the study reads at another one, by default to report-0.20.html or the like.
+        """
         from headscope.show.report import write_report
 
-        return write_report(self, path)
+        return write_report(self if threshold is None else self.at(threshold), path)
 
     def _repr_html_(self) -> str:
         """In a notebook: what was run, findings, the layers."""

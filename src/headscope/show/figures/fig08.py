@@ -19,11 +19,11 @@ TITLE = "High pairs within one sentence"
 NEEDS = SENTENCES
 CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are in the same "
-    "sentence. The dashed line is chance: the share among all pairs of the same windows; the dotted line is chance given "
-    "distance: the share among pairs that lie as far apart. A head whose mean, the thick mark with its 95 % interval over "
-    "texts, lies to the right of the dotted line keeps to sentences; one whose mean lies on it is merely near-sighted. "
-    "Windows without high pairs are left out. Heights go by the square root of the share of windows, on one scale for all "
-    "rows of a panel."
+    "sentence. The dashed line is chance: the share among all pairs of the same windows; the dotted line is chance "
+    "given distance: the share among pairs that lie as far apart. A head whose mean, the thick mark with its 95 % "
+    "interval over texts, lies to the right of the dotted line keeps to sentences; one whose mean lies on it is merely "
+    "near-sighted. Windows without high pairs are left out. Heights go by the square root of the share of windows, on "
+    "one scale for all rows of a panel."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from headscope.corpus.traits import ORDER, SENTENCES, WORDS
 from headscope.insight.sureness import layer_intervals
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 TITLE = "Signal over noise by depth"
 NEEDS = WORDS | SENTENCES | ORDER
 CAPTION = (
-    "How far the similarity N of equal tokens, and of tokens of one sentence, lies above that of other pairs as far apart "
-    "in the same window, in units of the noise: the root mean square of N about its mean at each distance. The line is the "
-    "layer, over all its heads, with 95 % intervals over texts; the dots are its heads. At 0 the relation leaves no trace "
-    "beyond distance. No threshold enters."
+    "How far the similarity N of equal tokens, and of tokens of one sentence, lies above that of other pairs as far "
+    "apart in the same window, in units of the noise: the root mean square of N about its mean at each distance. The "
+    "line is the layer, over all its heads, with 95 % intervals over texts; the dots are its heads. At 0 the relation "
+    "leaves no trace beyond distance. No threshold enters."
 )
 RELATIONS = (("signal_to_noise_repeat", "equal tokens"), ("signal_to_noise_sentence", "one sentence"))
 
@@ -52,5 +53,5 @@ def _panel(axes: Axes, study: StudyFolder, column: str, called: str, number: int
     style.title(axes, called.capitalize())
     axes.set_xlabel("layer")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.legend(loc="best")
