@@ -98,7 +98,7 @@ def _together(*margins: Estimate) -> Estimate:
     return Estimate(
         np.concatenate([margin.value for margin in margins]),
         np.concatenate([margin.left_out for margin in margins], 1),
-        np.concatenate([margin.counted for margin in margins], 1),
+        np.concatenate([margin.weight for margin in margins], 1),
     )
 
 
@@ -108,7 +108,7 @@ def _minus(one: Estimate, other: Estimate, times: float) -> Estimate:
 
 def _over(found: Estimate, bound: float) -> Estimate:
     """How far numbers exceed a bound."""
-    return Estimate(found.value - bound, found.left_out - bound, found.counted)
+    return Estimate(found.value - bound, found.left_out - bound, found.weight)
 
 
 def _known(found: Estimate) -> Estimate:
@@ -224,7 +224,7 @@ def _coarse(bound: float) -> int:
 
 
 def _negative(found: Estimate) -> Estimate:
-    return Estimate(-found.value, -found.left_out, found.counted)
+    return Estimate(-found.value, -found.left_out, found.weight)
 
 
 def _made(study: StudyFolder, value: Callable[[Arrays], Ratio]) -> Estimate | None:

@@ -26,6 +26,8 @@ INTERVALS = "intervals"
 INTERVALS_COLUMNS = ("layer", "head", "column", "value", "low", "high", "groups")
 FEWEST = 8
 """Groups of texts that an interval takes."""
+ROUNDING = 1e-12
+"""A share of a number, below which nothing is told from rounding."""
 Numbers = NDArray[np.float64]
 
 
@@ -60,38 +62,59 @@ class SomeGroups(Mapping[str, NDArray[Any]]):
 @dataclass(frozen=True)
 class Estimate:
     """Numbers and how sure they are. value: (N,). left_out: (G, N), the same without each group in turn.
-    counted: (G, N), whether the group holds anything that the number is made of."""
+    weight: (G, N), the group's share of what the number is divided by; 0 where it holds nothing that it is made of."""
 
     value: Numbers
     left_out: Numbers
-    counted: NDArray[np.bool_]
+    weight: Numbers
 
-    def __sub__(self, other: Estimate) -> Estimate:
-        return self.joined(other, np.subtract)
+    def __sub__(self, other: Estimate | float) -> Estimate:
+        if isinstance(other, Estimate):
+            return self.joined(other, _difference)
+        return Estimate(_difference(self.value, other), _difference(self.left_out, other), self.weight)
 
     def joined(self, other: Estimate, how: Callable[[Numbers, Numbers], Numbers]) -> Estimate:
         """A number made of two."""
-        return Estimate(how(self.value, other.value), how(self.left_out, other.left_out), self.counted & other.counted)
+        weight = (self.weight + other.weight) / 2
+        return Estimate(how(self.value, other.value), how(self.left_out, other.left_out), weight)
 
     def at(self, places: Any) -> Estimate:
         """Some of the numbers."""
-        return Estimate(self.value[places], self.left_out[:, places], self.counted[:, places])
+        return Estimate(self.value[places], self.left_out[:, places], self.weight[:, places])
 
     def mean(self) -> Estimate:
         """Of all numbers that there are; one number."""
         known = ~np.isnan(self.value)
         if not known.any():
             groups = len(self.left_out)
-            return Estimate(np.full(1, np.nan), np.full((groups, 1), np.nan), np.zeros((groups, 1), dtype=np.bool_))
+            return Estimate(np.full(1, np.nan), np.full((groups, 1), np.nan), np.zeros((groups, 1)))
         some = self.at(known)
-        counted: NDArray[np.bool_] = np.logical_or.reduce(some.counted, 1, keepdims=True)
-        return Estimate(some.value.mean(keepdims=True), some.left_out.mean(1, keepdims=True), counted)
+        there = ~np.isnan(some.left_out)  # a number that is made of one group alone is not there without it
+        left_out = np.where(there, some.left_out, 0).sum(1, keepdims=True) / there.sum(1, keepdims=True).clip(1)
+        return Estimate(some.value.mean(keepdims=True), left_out, some.weight.mean(1, keepdims=True))
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """(G, N): whether the group holds anything that the number is made of."""
+        return self.weight > 0
 
     @property
     def groups(self) -> NDArray[np.int64]:
         """(N,): how many hold anything that the number is made of."""
         count: NDArray[np.int64] = self.counted.sum(0)
         return count
+
+    @cached_property
+    def freedom(self) -> NDArray[np.int64]:
+        """(N,): degrees of freedom, the effective number of groups less one, at least 1.
+
+        As many groups of equal weight would be as unsteady: 1 over the sum of the squared shares. Of ten texts of which
+        one is longer than all others together, the error is known about as badly as from two or three.
+        """
+        square = (self.weight**2).sum(0)
+        effective = self.weight.sum(0) ** 2 / np.where(square > 0, square, 1)
+        freedom: NDArray[np.int64] = np.maximum(np.rint(effective) - 1, 1).astype(np.int64)
+        return freedom
 
     @cached_property
     def error(self) -> Numbers:
@@ -105,7 +128,7 @@ class Estimate:
 
     def interval(self) -> tuple[Numbers, Numbers]:
         """(N,) each: the ends of 95 % intervals; NaN where there are fewer than 8 groups."""
-        reach = self.error * self._by_groups(quantile)
+        reach = self.error * np.array([quantile(freedom) for freedom in self.freedom.tolist()])
         return self.value - reach, self.value + reach
 
     def p_values(self) -> Numbers:
@@ -113,13 +136,17 @@ class Estimate:
         sure = np.where(self.value != 0, np.inf, 0)
         t = np.divide(np.abs(self.value), self.error, out=sure, where=self.error > 0)
         found = np.full(len(t), np.nan)
-        for freedom in set((self.groups[~np.isnan(self.error)] - 1).tolist()):
-            places = (self.groups - 1 == freedom) & ~np.isnan(self.error)
+        there = ~np.isnan(self.error)
+        for freedom in set(self.freedom[there].tolist()):
+            places = there & (self.freedom == freedom)
             found[places] = two_sided(t[places], freedom)
         return found
 
-    def _by_groups(self, of_freedom: Callable[[int], float]) -> Numbers:
-        return np.array([of_freedom(int(count) - 1) if count >= FEWEST else np.nan for count in self.groups])
+
+def _difference(one: Numbers, other: Numbers | float) -> Numbers:
+    """Nothing where there is nothing but rounding: as sure as rounding is, it would be told from 0."""
+    difference = one - other
+    return np.where(np.abs(difference) <= ROUNDING * np.abs(one), 0, difference)
 
 
 class Jackknife:
@@ -139,6 +166,14 @@ class Jackknife:
         """What columns are made of, over all other groups."""
         return SomeGroups(self._groups, self._summed, left_out)
 
+    def over(self, table: str, name: str, groups: Collection[int]) -> Numbers:
+        """A column of `heads` or `layers`, a number a row, as these groups alone would make it."""
+        column = self._columns[name]
+        make = column.resampled or column.value
+        if make is None:
+            raise NotByGroup(name)
+        return _of(make(self.without([group for group in self.holding if group not in groups])), table, None)
+
     def estimate(self, table: str, name: str) -> Estimate:
         """Of a column of `heads` or `layers`, a number a row. NotByGroup: it is made of what is not kept by group."""
         column = self._columns[name]
@@ -153,11 +188,12 @@ class Jackknife:
         """Of anything that is made from states as columns are."""
         whole = made(self.without([]))
         value = _of(whole, table, None)
-        left_out, counted = np.empty((2, len(self._without), len(value)))
+        left_out, weight = np.empty((2, len(self._without), len(value)))
+        every = _weight(whole, table)
         for place, others in enumerate(map(made, self._without)):
             left_out[place] = _of(others, table, whole)
-            counted[place] = _weight(whole, table) - _weight(others, table) > 1e-12 * _weight(whole, table)
-        return Estimate(value, left_out, counted.astype(np.bool_))
+            weight[place] = (every - _weight(others, table)) / np.where(every > 0, every, 1)
+        return Estimate(value, left_out, np.where(weight > ROUNDING, weight, 0))
 
 
 def _of(value: Value, table: str, whole: Value | None) -> Numbers:
@@ -203,7 +239,7 @@ def intervals_table(
 def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> pd.DataFrame:
     import pandas as pd
 
-    low, high = within(column, *estimate.interval())
+    low, high = within(column, estimate)
     heads = len(estimate.value) // len(layers)
     return pd.DataFrame(
         {
@@ -218,8 +254,24 @@ def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> 
     )
 
 
-def within(column: Column, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
-    """Ends of intervals, no lower or higher than such numbers can be."""
+def within(column: Column, estimate: Estimate) -> tuple[Numbers, Numbers]:
+    """(N,) each: the ends of a column's 95 % intervals, no lower or higher than such numbers can be.
+
+    Those of a share lie evenly about it in the logarithm of its odds: a share that is next to nothing in most texts and
+    large in a few is more often far too low than far too high. An AUC is no share of anything kept by group.
+    """
+    low, high = estimate.interval()
     if column.unit == "difference":
         return low, high
-    return np.maximum(low, 0), np.minimum(high, 1) if column.unit == "share" else high
+    low = np.maximum(low, 0)
+    if column.unit != "share":
+        return low, high
+    high = np.minimum(high, 1)
+    if column.resampled is not None:
+        return low, high
+    value = estimate.value
+    between = (value > 0) & (value < 1)
+    odds = np.where(between, value / np.where(between, 1 - value, 1), 1)
+    reach = (estimate.interval()[1] - value) / np.where(between, value * (1 - value), 1)
+    below, above = (0.5 + 0.5 * np.tanh((np.log(odds) + side * reach) / 2) for side in (-1, 1))
+    return np.where(between, below, low), np.where(between, above, high)
