@@ -11,6 +11,7 @@ from headscope.show.report.content import page, summary
 
 __all__ = ["page", "summary", "write_report"]
 
+
 def write_report(study: StudyFolder, path: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
     """Write the page, by default into the study folder; that of a study at another threshold lies beside its own.
 
