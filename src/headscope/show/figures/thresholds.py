@@ -29,8 +29,8 @@ CAPTION = (
     "What the study would say at any threshold, from 0.05 to 0.95; the grey line is the threshold it has, and the band "
     "is where the paper finds few values of N. Where a curve is level over the band, the choice of the threshold "
     "matters little. A lift is a share divided by what chance gives: solid, by chance given distance, so that 1 is "
-    "what distance alone explains; dotted, by plain chance. Below: how many heads exceed chance by more than a tenth, and "
-    "how many heads of the last layer look far, as the paper's head 8 does: a mean distance of 50 tokens or more, "
+    "what distance alone explains; dotted, by plain chance. Below: how many heads exceed chance by more than a tenth, "
+    "and how many heads of the last layer look far, as the paper's head 8 does: a mean distance of 50 tokens or more, "
     "scaled to the window. All shares are pooled over the pairs of all windows; the tables of the study hold means "
     "over windows instead. Focal tokens are known at its own threshold alone."
 )
