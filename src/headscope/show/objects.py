@@ -11,6 +11,7 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.one_text.view import OneText
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -41,6 +42,13 @@ class Study(StudyFolder):
     def example(self) -> View:
         """The one text that the study keeps, for figures that show one."""
         return View.load(self.folder)
+
+    @cached_property
+    def stability(self) -> pd.DataFrame:
+        """Would other texts give the same order of heads? A row per column of `heads`, see `insight.stability`."""
+        from headscope.insight.stability import stability
+
+        return stability(self)
 
     def figure(self, number: int | str, **choices: Any) -> Figure:
         """A figure of the paper, by its number; also "spectrum" and "atlas". Choices: `layers=(1, 6)`, `heads=(3,)`."""
