@@ -294,3 +294,64 @@ def measure(windows: list[Example], options: dict) -> tuple[dict[str, np.ndarray
         {"layer": layer, "head": h, **head.row()} for layer, row in enumerate(measured) for h, head in enumerate(row)
     ]
     return arrays, rows, [float(np.dot(counts, range(heads + 1)) / counts.sum()) for counts in unique]
+
+
+def at_threshold(windows: list[Example], options: dict, threshold: float) -> tuple[list[dict], list[dict]]:
+    """What a study says at another threshold of each head, and of each layer: all pairs of all windows together."""
+    layers, heads = windows[0].attention.shape[:2]
+    found = [[_pooled(windows, options, threshold, layer, head) for head in range(heads)] for layer in range(layers)]
+    rows = [_pooled_row([found[layer][head]], windows, options) for layer in range(layers) for head in range(heads)]
+    return rows, [_pooled_row(found[layer], windows, options) for layer in range(layers)]
+
+
+def _taking_part(window: Example, options: dict) -> list[tuple[int, int]]:
+    part = [i for i in range(window.size) if not (options["special"] == "drop" and window.special[i])]
+    return [(i, j) for i in part for j in part if i < j]
+
+
+def _relation(window: Example, i: int, j: int) -> tuple[bool, bool]:
+    return window.ids[i] == window.ids[j], window.sentence[i] >= 0 and window.sentence[i] == window.sentence[j]
+
+
+def _pooled(windows: list[Example], options: dict, threshold: float, layer: int, head: int) -> dict[str, list]:
+    """(distance, equal, in one sentence) of the high pairs, and of all pairs of windows that have a similarity."""
+    high, every = [], []
+    for window in windows:
+        pairs = _taking_part(window, options)
+        part = sorted({i for pair in pairs for i in pair})
+        C = similarity(compared(window.output[layer, head], part, options["similarity"]))
+        m = max((C[i, j] for i, j in pairs), default=-math.inf)
+        if m <= 0:
+            continue
+        for i, j in pairs:
+            told = (j - i, *_relation(window, i, j))
+            every.append(told)
+            if math.floor((float(C[i, j] / m) + 1) * 100) >= 100 + round(threshold * 100):
+                high.append(told)
+    return {"high": high, "every": every}
+
+
+def _pooled_row(found: list[dict[str, list]], windows: list[Example], options: dict) -> dict[str, float]:
+    """Of one head, or of all heads of a layer."""
+    high = [pair for head in found for pair in head["high"]]
+    every = [pair for head in found for pair in head["every"]]
+    at_distance = defaultdict(list)
+    for window in windows:
+        for i, j in _taking_part(window, options):
+            at_distance[j - i].append(_relation(window, i, j))
+    equal, together = (
+        {distance: mean([float(pair[which]) for pair in pairs]) for distance, pairs in at_distance.items()}
+        for which in (0, 1)
+    )
+    return {
+        "pairs": len(high),
+        "pairs_per_window": len(high) / len(windows) / len(found),
+        "mean_distance": mean([float(d) for d, _, _ in high]),
+        "repeat_probability": mean([float(e) for _, e, _ in high]),
+        "repeat_probability_in_sentence": mean([float(e) for _, e, t in high if t]),
+        "repeat_chance": mean([float(e) for _, e, _ in every]),
+        "same_sentence_probability": mean([float(t) for _, _, t in high]),
+        "same_sentence_chance": mean([float(t) for _, _, t in every]),
+        "same_sentence_chance_by_distance": mean([together[d] for d, _, _ in high]),
+        "repeat_chance_by_distance": mean([equal[d] for d, _, _ in high]),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,25 @@ def percent(share: float) -> str:
     """
     exact = abs(share) < 0.0995 or 0.995 <= share < 0.9995
     return f"{share * 100:.1f} %" if exact else f"{share * 100:.0f} %"
+
+
+def ranged(value: float, low: float | None, high: float | None, unit: str) -> str:
+    """A number with the ends of its interval, where there is one.
+
+    >>> ranged(0.16, 0.144, 0.176, "share"), ranged(0.012, 0.011, 0.0131, "share"), ranged(12.31, None, None, "tokens")
+    ('16 % (14 to 18)', '1.2 % (1.1 to 1.3)', '12.3')
+    """
+    digits = 2 if unit == "difference" else 1 if abs(value) < 1000 else 0
+    if unit == "share":
+        shown = percent(value)
+        digits = 1 if "." in shown else 0
+        scale = 100
+    else:
+        shown, scale = f"{value:,.{digits}f}", 1
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return shown
+    ends = (f"{end * scale:,.{digits}f}" for end in (low, high))
+    return f"{shown} ({' to '.join(ends)})"
 
 
 def counted(number: int, what: str) -> str:

@@ -18,8 +18,9 @@ from headscope.corpus.texts import Text
 from headscope.corpus.windows import Counts, Cutter, cut_all, stack
 from headscope.errors import HeadscopeError
 from headscope.measure.accumulate import AllMeasures
+from headscope.measure.catalogue import STATES
 from headscope.measure.definitions_torch import context_similarity
-from headscope.measure.tables import derived_arrays, heads_table
+from headscope.measure.tables import Totals, derived_arrays, heads_table
 from headscope.options import Options
 from headscope.run.shards import Shard, ShardRunner
 
@@ -50,6 +51,18 @@ COLUMNS = [
     "block_contrast",
     "same_sentence_chance_by_distance",
     "repeat_chance_by_distance",
+    "focal_chance",
+    "signal_to_noise_sentence",
+    "signal_to_noise_repeat",
+    "same_sentence_auc",
+    "repeat_auc",
+    "mean_vector_share",
+    "carried_to_first",
+    "carried_to_special",
+    "carried_to_sentence_end",
+    "carried_to_comma",
+    "carried_to_punctuation",
+    "carried_to_word",
 ]
 
 
@@ -61,7 +74,8 @@ def windows_of(model, texts: list[str], options: Options):
 
 def states_of(model, windows, options: Options):
     with closing(ShardRunner(model, measures(model, options), options)) as runner:
-        return whole(runner.run(Shard(0, stack(windows)), lambda count: None))
+        totals = Totals(whole(runner.run(Shard(0, stack(windows)), lambda count: None)))
+        return {name: totals[name] for name in totals}
 
 
 def examples_of(model, windows) -> list[reference.Example]:
@@ -71,12 +85,16 @@ def examples_of(model, windows) -> list[reference.Example]:
     before = network.config._attn_implementation
     network.set_attn_implementation("eager")
     for window in windows:
-        joined = []
+        joined, values = [], []
 
         def keep(module, inputs, joined=joined):
             joined.append(inputs[0])
 
+        def keep_values(module, inputs, output, values=values):
+            values.append(output[0])
+
         handles = [layer.attention.output.dense.register_forward_pre_hook(keep) for layer in network.encoder.layer]
+        handles += [layer.attention.self.value.register_forward_hook(keep_values) for layer in network.encoder.layer]
         batch = stack([window])
         with torch.inference_mode():
             out = network(
@@ -97,16 +115,25 @@ def examples_of(model, windows) -> list[reference.Example]:
                 window.kind.tolist(),
                 window.special.tolist(),
                 window.size,
+                np.stack([lengths_of(layer, v, heads) for layer, v in zip(network.encoder.layer, values, strict=True)]),
             )
         )
     network.set_attn_implementation(before)
     return examples
 
 
+def lengths_of(layer, values: torch.Tensor, heads: int) -> np.ndarray:
+    """(H, S): how long each value vector (S, H d) is, as its head's columns of the output projection map it."""
+    weight = layer.attention.output.dense.weight.detach()
+    width = weight.shape[1] // heads
+    of_head = [slice(h * width, (h + 1) * width) for h in range(heads)]
+    return np.stack([(values[:, part] @ weight[:, part].T).norm(dim=-1).numpy() for part in of_head])
+
+
 def assert_same_up_to_rounding(one, other) -> None:
     """Counts within 1e-4 of all there are, sums within 1e-5."""
     for name, expected in other.items():
-        if expected.dtype == np.int64:
+        if expected.dtype.kind == "i":
             scale = max(np.abs(expected).sum(), 1)
             assert np.abs(one[name] - expected).sum() <= 2e-4 * scale, name
         else:
@@ -131,7 +158,7 @@ def test_a_real_model_gives_the_numbers_of_the_reference(which, count, request, 
     states = states_of(model, windows, options)
     found = {**states, **derived_arrays(states)}
     assert_same_up_to_rounding({name: found[name] for name in arrays}, arrays)
-    table = heads_table(states, list(range(len(arrays["high_count"]))))
+    table = heads_table(states, list(range(len(arrays["high_count"])))).drop(columns="focal_chance")
     expected = pd.DataFrame(rows)
     pd.testing.assert_frame_equal(table, expected, check_dtype=False, rtol=2e-3, atol=1e-4)
 
@@ -154,9 +181,12 @@ def test_padding_changes_nothing_beyond_rounding(minilm):
     tight = Options(length=len(minilm.tokenizer(text)["input_ids"]), short="pad")
     loose = Options(length=40, short="pad")
     plain, padded = (states_of(minilm, windows_of(minilm, [text], o), o) for o in (tight, loose))
-    cut = {
-        name: array[..., : tight.length, : tight.length] if array.ndim == 4 else array for name, array in padded.items()
-    }
+    cut = {}
+    for name, array in padded.items():
+        cut[name] = array
+        for axis, letter in enumerate(STATES[name].shape_of_total):
+            if letter == "S":
+                cut[name] = cut[name].take(range(tight.length), axis)
     assert_same_up_to_rounding(cut, plain)
     assert padded["attention_sum"].sum() == pytest.approx(plain["attention_sum"].sum())
 
@@ -167,7 +197,7 @@ def test_the_study_of_two_halves_merged_is_the_study_of_the_whole(minilm, sample
     whole = states_of(minilm, windows, options)
     halves = added([states_of(minilm, half, options) for half in (windows[:4], windows[4:])])
     for name, expected in whole.items():
-        if expected.dtype == np.int64:
+        if expected.dtype.kind == "i":
             np.testing.assert_array_equal(halves[name], expected, err_msg=name)
         else:
             np.testing.assert_allclose(halves[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
@@ -200,7 +230,7 @@ def planted(minilm, text: str):
     (window,) = windows_of(minilm, [text], options)
     shard = AllMeasures(options, (0,), 2).begin(torch.device("cpu"))
     shard.take(Planted(window), stack([window]), lambda place: nullcontext())
-    arrays = whole(shard.arrays())
+    arrays = Totals(shard.arrays())
     return heads_table(arrays, [0]), arrays, window
 
 
@@ -254,7 +284,10 @@ def test_a_study_folder_holds_the_tables_and_arrays_of_the_contract(tiny, sample
     study = headscope.study(tiny, sample[:6], out=tmp_path / "s", length=48, progress=False)
     assert list(study.heads.columns) == COLUMNS
     assert len(study.heads) == 12
-    assert list(study.layers.columns) == [c for c in COLUMNS if c != "head"] + ["unique_focal_tokens"]
+    assert list(study.layers.columns) == [c for c in COLUMNS if c != "head"] + [
+        "unique_focal_tokens",
+        "unique_focal_chance",
+    ]
     pd.testing.assert_frame_equal(pd.read_csv(study.folder / "heads.csv"), study.heads)
     L, H, S = 3, 4, 48
     shapes = {

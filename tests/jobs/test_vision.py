@@ -57,6 +57,15 @@ def test_distance_is_measured_between_patches_and_not_along_the_row():
     assert apart[2, 2 + 11] == pytest.approx(np.hypot(2, 3))
 
 
+def test_at_another_threshold_the_number_of_pairs_is_known_and_their_distance_is_not(study):
+    at, lower = study.at(0.5), study.at(0.2)
+    assert (at.heads["pairs"] <= lower.heads["pairs"]).all()
+    assert abs(study.at(0.3).heads["pairs"] - study.heads["pairs"]).max() <= 1
+    assert "mean_distance" in study.heads
+    assert not {"mean_distance", "focal_share"} & {*at.heads}
+    assert study.at(0.5).heads["attention_self"].equals(study.heads["attention_self"])
+
+
 def test_heads_are_measured_as_they_are_for_texts(study, pictures):
     """By hand, from the model's own attentions and its projections' inputs."""
     model = model_of("ViT")

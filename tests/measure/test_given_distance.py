@@ -44,7 +44,6 @@ def table():
         np.full((WINDOWS, LENGTH), 5, dtype=np.int8),
         np.zeros((WINDOWS, LENGTH), dtype=bool),
         np.arange(WINDOWS),
-        np.arange(WINDOWS),
     )
     shard = AllMeasures(Options(length=LENGTH), (0,), 3).begin(torch.device("cpu"))
     shard.take(Planted(outputs), batch, lambda place: nullcontext())

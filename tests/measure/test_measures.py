@@ -60,7 +60,6 @@ def batch_of(examples: list[reference.Example]) -> Batch:
         np.array([e.kind for e in examples], dtype=np.int8),
         np.array([e.special for e in examples]),
         np.array([e.text for e in examples]),
-        np.array([e.ids[0] for e in examples]),
     )
 
 

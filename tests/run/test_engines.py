@@ -152,7 +152,7 @@ class Threads:
 
 
 def shards(count: int) -> list[Shard]:
-    return [Shard(index, Batch(*[np.zeros((4, 3), np.int64)] * 7)) for index in range(count)]
+    return [Shard(index, Batch(*[np.zeros((4, 3), np.int64)] * 6)) for index in range(count)]
 
 
 def obedient(connection: Any) -> None:

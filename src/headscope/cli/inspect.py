@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, LINE_THRESHOLD, MODEL, SEED, SENTENCES, SPECIAL, STACK, THRESHOLD
+from headscope.cli.options import (
+    DEVICE,
+    DTYPE,
+    LINE_THRESHOLD,
+    MODEL,
+    SEED,
+    SENTENCES,
+    SIMILARITY,
+    SPECIAL,
+    STACK,
+    THRESHOLD,
+)
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -52,6 +63,7 @@ def command(
     threshold: THRESHOLD = 0.3,
     line_threshold: LINE_THRESHOLD = 0.3,
     special: SPECIAL = "keep",
+    similarity: SIMILARITY = "dot",
     sentences: SENTENCES = "auto",
     stack: STACK = None,
     device: DEVICE = "auto",
@@ -65,6 +77,7 @@ def command(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,  # type: ignore[arg-type]
+        similarity=similarity,  # type: ignore[arg-type]
         sentences=sentences,  # type: ignore[arg-type]
         stack=stack,  # type: ignore[arg-type]
     )
@@ -88,6 +101,7 @@ def command(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,  # type: ignore[arg-type]
+        similarity=similarity,  # type: ignore[arg-type]
         sentences=sentences,  # type: ignore[arg-type]
         layers=wanted,
         stack=stack,  # type: ignore[arg-type]

@@ -9,13 +9,20 @@ MODEL = Annotated[
 ]
 DEVICE = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")]
 DTYPE = Annotated[str, typer.Option(help="Precision of the weights: float32, float16 or bfloat16.", metavar="NAME")]
-SEED = Annotated[int, typer.Option(help="For models with random weights.", metavar="N")]
+SEED = Annotated[int, typer.Option(help="For models with random weights, and for random draws.", metavar="N")]
 LENGTH = Annotated[int, typer.Option(help="Tokens in a window, special tokens included.", metavar="S")]
 THRESHOLD = Annotated[float, typer.Option(help="A pair is high where N is above this.", metavar="X")]
 LINE_THRESHOLD = Annotated[
     float, typer.Option(help="A column of attention is a line above this share of the largest.", metavar="X")
 ]
 SPECIAL = Annotated[str, typer.Option(help="Special tokens: keep (they take part in pairs) or drop.", metavar="HOW")]
+SIMILARITY = Annotated[
+    str,
+    typer.Option(
+        help="How outputs are compared: dot (the paper's), centred (less their mean over the window) or cosine.",
+        metavar="HOW",
+    ),
+]
 SENTENCES = Annotated[
     str,
     typer.Option(

@@ -9,13 +9,22 @@ import typer
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope report headscope-study --open\n
-headscope report wiki --out wiki.html"""
+headscope report wiki --out wiki.html\n
+headscope report wiki --threshold 0.2   [dim]as it reads there, without a new run: wiki/report-0.20.html[/dim]"""
 
 
 def command(
     folder: Annotated[Path, typer.Argument(help="A study folder.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The page; by default FOLDER/report.html.", metavar="FILE")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Read the study at another threshold, 0.05 to 0.95 in steps of 0.01; shares are then pooled over pairs.",
+            metavar="NUMBER",
+            show_default=False,
+        ),
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
@@ -24,7 +33,8 @@ def command(
     from headscope.show.objects import read
     from headscope.show.report import write_report
 
-    page = write_report(read(folder), out, progress=True)
+    study = read(folder)
+    page = write_report(study if threshold is None else study.at(threshold), out, progress=True)
     say(f"Report: {page}")
     if show:
         import webbrowser

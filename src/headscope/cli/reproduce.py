@@ -23,7 +23,7 @@ headscope reproduce wiki   [dim]the study in the folder wiki[/dim]\n
 headscope reproduce --model bert-base-uncased wiki.jsonl.gz --max-windows 20000\n
 headscope reproduce wiki --json - | jq '.claims[].verdict'"""
 
-COLOURS = {"holds": "green", "does not hold": "red", "can't be said": "dim"}
+COLOURS = {"holds": "green", "holds only by distance": "yellow", "does not hold": "red", "can't be said": "dim"}
 
 
 def command(
@@ -126,6 +126,7 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
     from rich.table import Table
 
     from headscope.console import console as opened
+    from headscope.insight.claims import NO_THRESHOLD
 
     console = opened()
     table = Table(show_lines=True, title=escape(whole["heading"]), title_justify="left", title_style="bold")
@@ -133,12 +134,15 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
         table.add_column(name, ratio=ratio, overflow="fold")
     for claim in whole["claims"]:
         verdict = f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]"
-        table.add_row(*(escape(claim[key]) for key in ("paper", "criterion", "measured")), verdict)
+        depends = claim["thresholds"] not in ("", NO_THRESHOLD)
+        measured = claim["measured"] + (f" (threshold: {claim['thresholds']})" if depends else "")
+        table.add_row(*(escape(words) for words in (claim["paper"], claim["criterion"], measured)), verdict)
     console.print(table)
     for notice in whole["notices"]:
         console.print(notice, style="yellow", markup=False)
     verdicts = [claim["verdict"] for claim in whole["claims"]]
-    counted = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in _COUNTED.items())
+    found = {word: verdicts.count(verdict) for verdict, word in _COUNTED.items()}
+    counted = ", ".join(f"{count} {word}" for word, count in found.items() if count)
     console.print(
         f"Of {len(verdicts)} claims: {counted}. Over {whole['windows']:,} windows of {escape(whole['texts'])}."
     )
@@ -158,4 +162,9 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
     console.print(pairs)
 
 
-_COUNTED = {"holds": "hold", "does not hold": "do not", "can't be said": "can't be said"}
+_COUNTED = {
+    "holds": "hold",
+    "holds only by distance": "hold only by distance",
+    "does not hold": "do not",
+    "can't be said": "can't be said",
+}

@@ -16,6 +16,7 @@ from headscope.cli.options import (
     MODEL,
     SEED,
     SENTENCES,
+    SIMILARITY,
     SPECIAL,
     STACK,
     THRESHOLD,
@@ -54,6 +55,7 @@ def command(
         str, typer.Option(help="Windows shorter than --length: drop (left out, counted) or pad.", metavar="HOW")
     ] = "drop",
     special: SPECIAL = "keep",
+    similarity: SIMILARITY = "dot",
     sentences: SENTENCES = "auto",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     layers: LAYERS = None,
@@ -102,6 +104,7 @@ def command(
         windows=windows,  # type: ignore[arg-type]
         short=short,  # type: ignore[arg-type]
         special=special,  # type: ignore[arg-type]
+        similarity=similarity,  # type: ignore[arg-type]
         sentences=sentences,  # type: ignore[arg-type]
         max_windows=max_windows,
         layers=parse_layers(layers) if layers is not None else None,

@@ -119,4 +119,4 @@ def _window(grid: Grid, pixels: NDArray[np.float32], number: int) -> Window:
     nowhere = np.zeros(grid.tokens, dtype=np.int64)
     sentence = np.full(grid.tokens, -1, dtype=np.int32)
     text = Text(f"image {number}", "")
-    return Window(places, grid.tokens, sentence, kind, special, nowhere, nowhere, text, number, number, pixels)
+    return Window(places, grid.tokens, sentence, kind, special, nowhere, nowhere, text, number, pixels)

@@ -235,7 +235,7 @@ class HubDataset(Source):
 
 
 def read_texts(
-    paths: Iterable[str | Path], *, lines: bool = False, skip_bad: bool = False, field: str = "text"
+    paths: str | Path | Iterable[str | Path], *, lines: bool = False, skip_bad: bool = False, field: str = "text"
 ) -> Texts:
     """Texts from files, folders, `-` (standard input) and `hf:DATASET`, in the order given.
 
@@ -244,7 +244,7 @@ def read_texts(
     """
     sources: list[Source] = []
     others = 0
-    names = [str(path) for path in paths]
+    names = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for name in names:
         if name == "-":
             sources.append(StandardInput(lines))

@@ -45,7 +45,7 @@ class Window:
 
     ids, sentence, kind, special, start, end: (S,). `sentence` is -1 for special tokens and padding,
     `start` and `end` are the characters of the text that a token covers (equal for special tokens).
-    text_number, number: of the text among all texts read, and of the window among all windows, both from 0.
+    text_number: of the text among all texts read, from 0.
     pixels: (channels, height, width) of an image, whose patches are the tokens; None for a text.
     """
 
@@ -58,7 +58,6 @@ class Window:
     end: NDArray[np.int64]
     text: Text
     text_number: int = 0
-    number: int = 0
     pixels: NDArray[np.float32] | None = None
 
 
@@ -67,7 +66,7 @@ class Batch:
     """B windows of S tokens.
 
     ids, sentence, kind, special: (B, S); size: (B,), tokens that are not padding.
-    text, number: (B,), the number of the text that each is from, and its own among all windows.
+    text: (B,), the number of the text that each is from.
     pixels: (B, channels, height, width) of images; None for texts.
     """
 
@@ -77,7 +76,6 @@ class Batch:
     kind: NDArray[np.int8]
     special: NDArray[np.bool_]
     text: NDArray[np.int64]
-    number: NDArray[np.int64]
     pixels: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -91,14 +89,13 @@ class Batch:
             self.kind[rows],
             self.special[rows],
             self.text[rows],
-            self.number[rows],
             None if self.pixels is None else self.pixels[rows],
         )
 
     @property
     def arrays(self) -> tuple[NDArray[Any] | None, ...]:
         """Everything in the windows that a consumer can see."""
-        return self.ids, self.size, self.sentence, self.kind, self.special, self.text, self.number, self.pixels
+        return self.ids, self.size, self.sentence, self.kind, self.special, self.text, self.pixels
 
     @property
     def mask(self) -> NDArray[np.int64]:
@@ -114,7 +111,6 @@ def stack(windows: list[Window]) -> Batch:
         np.stack([w.kind for w in windows]),
         np.stack([w.special for w in windows]),
         np.array([w.text_number for w in windows], dtype=np.int64),
-        np.array([w.number for w in windows], dtype=np.int64),
         np.stack(pixels) if (pixels := [w.pixels for w in windows if w.pixels is not None]) else None,
     )
 
@@ -266,8 +262,7 @@ class Cutter:
         kinds[0] = FIRST
         padded = np.full(length, self._pad, dtype=np.int64)
         padded[:size] = ids
-        numbers = counts.texts - 1, counts.windows - 1
-        return Window(padded, size, sentence, kinds, special, start, end, text, *numbers)
+        return Window(padded, size, sentence, kinds, special, start, end, text, counts.texts - 1)
 
 
 def cut_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +16,11 @@ from headscope.corpus.grid import Grid
 from headscope.errors import HeadscopeError, shortened
 from headscope.files import check_name
 from headscope.folder.array_file import AbsentError, ArrayFile
+from headscope.folder.at_threshold import ArraysAt, kept_columns, table_at
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, IMAGES_MANIFEST, MANIFEST, read_manifest
-from headscope.measure.catalogue import GROUPED, array_specs, state_specs
+from headscope.measure.catalogue import GROUPED, array_specs, kept_states, state_specs
 from headscope.measure.declaration import Arrays
+from headscope.measure.high_pairs import SPECTRA, HighPairs
 from headscope.measure.jackknife import INTERVALS, INTERVALS_COLUMNS, Jackknife
 from headscope.measure.measures.distance import GRID_DISTANCE
 from headscope.measure.tables import TABLES, Totals
@@ -38,6 +41,9 @@ class StudyFolder:
 
     `heads` and `layers` are DataFrames, `arrays` a mapping of numpy arrays, `manifest` says what was run.
     """
+
+    suffix = ""
+    """Of the names of files that are drawn or written from it: those at another threshold lie beside the study's."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -119,6 +125,15 @@ class StudyFolder:
         """Layers measured, heads of each, tokens in a window: L, H and S of the arrays."""
         return len(self.manifest.layers), self.manifest.model.heads, self.manifest.options.length
 
+    def at(self, threshold: float) -> StudyAt:
+        """The study as it reads at another threshold, 0.05 to 0.95 in steps of 0.01; see `StudyAt`."""
+        return StudyAt(self, threshold)
+
+    @property
+    def keeps_spectra(self) -> bool:
+        """Whether it can be read at another threshold: an older version did not keep what that takes."""
+        return all(name in self.arrays for name in SPECTRA if name in kept_states(self.manifest.gives))
+
     def check_not_empty(self) -> None:
         """Refuse to draw or judge nothing: a part of a study may hold no window."""
         if not self.windows:
@@ -185,6 +200,82 @@ class StudyFolder:
         return (
             f"{type(self).__name__}({str(self.folder)!r}: {model.name}, {len(manifest.layers)} layers x "
             f"{model.heads} heads, {self.windows:,} {'windows' if manifest.kind == 'texts' else 'images'})"
+        )
+
+
+class StudyAt(StudyFolder):
+    """A study as it reads at another threshold, without model or texts.
+
+    Columns that are made of high pairs are made anew, pooled over all pairs of all windows instead of means over
+    windows; those that no threshold enters are as they are. Focal tokens, location maps, distributions over windows,
+    distances of patches and intervals are known at the study's own threshold alone, and absent here.
+    """
+
+    def __init__(self, study: StudyFolder, threshold: float) -> None:
+        self.own = study
+        """The study at its own threshold."""
+        if not study.keeps_spectra:
+            raise AbsentError(
+                f"{study.folder} does not keep what another threshold takes; run the study again with it."
+            )
+        self.folder = study.folder
+        self.high = HighPairs(study.arrays, threshold)
+        self.suffix = f"-{self.high.threshold:.2f}"
+        manifest = study.manifest
+        self.manifest = replace(
+            manifest,
+            options=replace(manifest.options, threshold=self.high.threshold),
+            tables={
+                name: kept_columns(listed, manifest.gives)
+                for name, listed in (manifest.tables or {}).items()
+                if name in TABLES
+            },
+            groups=None,
+        )
+
+    def at(self, threshold: float) -> StudyAt:
+        return self.own.at(threshold)
+
+    @cached_property
+    def heads(self) -> pd.DataFrame:
+        """A row per layer and head; what is made of high pairs is pooled over all of them."""
+        return table_at("heads", self.own.heads, self.high, self.manifest.gives)
+
+    @cached_property
+    def layers(self) -> pd.DataFrame:
+        """A row per layer, pooled over the high pairs of all its heads."""
+        return table_at("layers", self.own.layers, self.high, self.manifest.gives)
+
+    @cached_property
+    def arrays(self) -> ArrayFile:
+        """`distance_histogram` at this threshold, and the arrays that no threshold enters."""
+        return ArraysAt(self.own.arrays, self.high, self._only_known)
+
+    @cached_property
+    def groups(self) -> ArrayFile:
+        raise AbsentError(f"The interval of a number {self._only_known}")
+
+    @cached_property
+    def intervals(self) -> pd.DataFrame:
+        raise AbsentError(f"The interval of a number {self._only_known}")
+
+    @cached_property
+    def example(self) -> OneText:
+        return replace(self.own.example, threshold=self.high.threshold)
+
+    def column(self, table: str, name: str) -> NDArray[np.float64]:
+        if name in getattr(self.own, table) and name not in getattr(self, table):
+            raise AbsentError(f"The column {name} {self._only_known}")
+        return super().column(table, name)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, at threshold {self.high.threshold:g})"
+
+    @property
+    def _only_known(self) -> str:
+        return (
+            f"is known at the study's own threshold {self.own.manifest.options.threshold:g} alone; "
+            f"run the study again with --threshold {self.high.threshold:g} to have it there."
         )
 
 

@@ -277,9 +277,10 @@ def _example(study: StudyFolder) -> Iterator[str]:
     if (attention < 0).any() or (attention.sum(-1) > 1.01).any():
         yield "a row of the example's attention adds up to more than 1"
     options = study.manifest.options
-    if (view.threshold, view.line_threshold, view.special_option) != (
+    if (view.threshold, view.line_threshold, view.special_option, view.similarity_option) != (
         options.threshold,
         options.line_threshold,
         options.special,
+        options.similarity,
     ):
         yield "the example was looked at with other options than the study"

@@ -17,28 +17,33 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.claims import claims
 from headscope.insight.matching import match_heads
+from headscope.insight.sureness import CLEARLY
 from headscope.measure.catalogue import columns
 from headscope.wording import listed
 
-SAME = ("length", "threshold", "line_threshold", "special", "short")
+SAME = ("length", "threshold", "line_threshold", "special", "similarity", "short")
 """Options that change what the numbers mean: studies that differ in one can't stand side by side."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the table: how a figure names it; chance: the column of what chance gives, or a number."""
+    """A column of the table: how a figure names it; chance: the column of what chance gives, or a number; column: that
+    of a study's layers that it is, whose intervals it has."""
 
     label: str
     chance: str | float | None = None
+    column: str | None = None
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance"),
-    "same_sentence_over_chance": Quantity("same sentence, times chance", 1),
-    "repeats_over_chance": Quantity("equal tokens, times chance", 1),
+    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance", "mean_distance"),
+    "same_sentence_over_distance": Quantity("same sentence, times what distance gives", 1),
+    "repeats_over_distance": Quantity("equal tokens, times what distance gives", 1),
+    "signal_to_noise_sentence": Quantity("same sentence, signal over noise", 0, "signal_to_noise_sentence"),
+    "signal_to_noise_repeat": Quantity("equal tokens, signal over noise", 0, "signal_to_noise_repeat"),
     "attention_on_separators": Quantity("attention on separators, share", "separators_chance"),
-    "unique_focal_share": Quantity("different focal tokens, a head"),
-    "block_contrast": Quantity("block contrast", 0),
+    "unique_focal_share": Quantity("different focal tokens, a head", "unique_focal_chance"),
+    "block_contrast": Quantity("block contrast", 0, "block_contrast"),
 }
 
 
@@ -88,8 +93,8 @@ class Compared:
             shortest = _extreme(self, "distance", "The mean distance is shortest", "{:.1f} patches", largest=False)
             return [shortest, _focal(self), *_matches_in_words(self)]
         return [
-            _above_chance(self, "same_sentence_over_chance", "High pairs lie within one sentence"),
-            _above_chance(self, "repeats_over_chance", "High pairs are of equal tokens"),
+            _above_chance(self, "same_sentence", "High pairs lie within one sentence"),
+            _above_chance(self, "repeats", "High pairs are of equal tokens"),
             _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens", largest=False),
             _extreme(self, "attention_on_separators", "Separators draw most attention", "{:.0%}"),
             _focal(self),
@@ -153,15 +158,17 @@ def _by_depth(name: str, study: StudyFolder) -> pd.DataFrame:
             "same_sentence_probability",
             "repeat_probability",
             "unique_focal_tokens",
+            "unique_focal_chance",
             "block_contrast",
+            "signal_to_noise_sentence",
+            "signal_to_noise_repeat",
             *(f"attention_to_{kind}" for kind in SEPARATORS),
         )
     }
     known = columns(study.manifest.gives)
-    chance = {
-        name: _where_there_is(study, known[name].chance if name in known else None)
-        for name in ("same_sentence_probability", "repeat_probability")
-    }
+    relations = [known.get(name) for name in ("same_sentence_probability", "repeat_probability")]
+    by_chance = [_where_there_is(study, term.chance if term else None) for term in relations]
+    by_distance = [_where_there_is(study, term.given_distance if term else None) for term in relations]
     return pd.DataFrame(
         {
             "model": name,
@@ -170,15 +177,20 @@ def _by_depth(name: str, study: StudyFolder) -> pd.DataFrame:
             "distance": column["mean_distance"],
             "distance_chance": _or_nan(distance_chance(study)),
             "same_sentence": column["same_sentence_probability"],
-            "same_sentence_chance": chance["same_sentence_probability"],
-            "same_sentence_over_chance": column["same_sentence_probability"] / chance["same_sentence_probability"],
+            "same_sentence_chance": by_chance[0],
+            "same_sentence_over_chance": column["same_sentence_probability"] / by_chance[0],
+            "same_sentence_over_distance": column["same_sentence_probability"] / by_distance[0],
             "repeats": column["repeat_probability"],
-            "repeat_chance": chance["repeat_probability"],
-            "repeats_over_chance": column["repeat_probability"] / chance["repeat_probability"],
+            "repeat_chance": by_chance[1],
+            "repeats_over_chance": column["repeat_probability"] / by_chance[1],
+            "repeats_over_distance": column["repeat_probability"] / by_distance[1],
+            "signal_to_noise_sentence": column["signal_to_noise_sentence"],
+            "signal_to_noise_repeat": column["signal_to_noise_repeat"],
             "attention_on_separators": sum(column[f"attention_to_{kind}"] for kind in SEPARATORS),
             "separators_chance": _or_nan(kind_chance(study, SEPARATORS)),
             "unique_focal_tokens": column["unique_focal_tokens"],
             "unique_focal_share": column["unique_focal_tokens"] / study.manifest.model.heads,
+            "unique_focal_chance": column["unique_focal_chance"] / study.manifest.model.heads,
             "block_contrast": column["block_contrast"],
         }
     )
@@ -195,15 +207,19 @@ def _or_nan(chance: float | None) -> float:
     return np.nan if chance is None else chance
 
 
-def _above_chance(comparison: Compared, column: str, opening: str) -> str:
-    """Above chance means by a tenth, in the mean over the layers."""
-    means = comparison.table.groupby("model", sort=False)[column].mean()
-    above = [name for name in comparison.models if means[name] > 1.1]
-    told = ", ".join(f"{name} {means[name]:.2f}" for name in comparison.models if not np.isnan(means[name]))
-    where = (
-        "in all models" if len(above) == len(comparison.models) else f"in {listed(above)}" if above else "in no model"
-    )
-    return f"{opening} more often than chance {where} (times chance, mean over the layers: {told})."
+def _above_chance(comparison: Compared, relation: str, opening: str) -> str:
+    """Above means by a tenth, in the mean over the layers; against what distance alone gives, where studies know it."""
+    means = comparison.table.groupby("model", sort=False)[f"{relation}_over_distance"].mean()
+    plain = comparison.table.groupby("model", sort=False)[f"{relation}_over_chance"].mean()
+    known = [name for name in comparison.models if not np.isnan(means[name])]
+    above = [name for name in known if means[name] > CLEARLY]
+    if not known:
+        figures = ", ".join(f"{name} {plain[name]:.2f}" for name in comparison.models if not np.isnan(plain[name]))
+        return f"{opening}, times chance, mean over the layers: {figures}; what distance alone gives is not known."
+    told = ", ".join(f"{name} {means[name]:.2f} (plain chance {plain[name]:.2f})" for name in known)
+    everywhere = len(above) == len(comparison.models)
+    where = "in all models" if everywhere else f"in {listed(above)}" if above else "in no model"
+    return f"{opening} more often than their distance explains {where} (times, mean over the layers: {told})."
 
 
 def _extreme(comparison: Compared, column: str, opening: str, form: str, *, largest: bool = True) -> str:
@@ -228,6 +244,7 @@ def _claims_in_words(comparison: Compared) -> list[str]:
     verdicts = comparison.claims.set_index("claim")[comparison.models]
     everywhere = verdicts.index[(verdicts == "holds").all(axis=1)].tolist()
     nowhere = verdicts.index[(verdicts == "does not hold").all(axis=1)].tolist()
+    near = verdicts.index[(verdicts == "holds only by distance").any(axis=1)].tolist()
     unsaid = verdicts.index[(verdicts == "can't be said").any(axis=1)].tolist()
     held = [int((verdicts[name] == "holds").sum()) for name in comparison.models]
     first, *others = zip(held, comparison.models, strict=True)
@@ -240,6 +257,8 @@ def _claims_in_words(comparison: Compared) -> list[str]:
         told.append(f"Claims that hold in every model: {', '.join(f'“{name}”' for name in everywhere)}.")
     if nowhere:
         told.append(f"Claims that hold in no model: {', '.join(f'“{name}”' for name in nowhere)}.")
+    if near:
+        told.append(f"Claims that hold only by distance in some model: {', '.join(f'“{name}”' for name in near)}.")
     if unsaid:
         told.append(f"Claims that can't be said of every model: {', '.join(f'“{name}”' for name in unsaid)}.")
     return told

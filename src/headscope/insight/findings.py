@@ -19,6 +19,7 @@ from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import attention_chance, distance_chance, kind_chance
 from headscope.insight.choices import nearest_and_farthest, row_of
+from headscope.insight.sureness import discovered, over_chance, told
 from headscope.measure.declaration import Unit
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
@@ -49,15 +50,15 @@ class Finding:
 def findings(study: StudyFolder) -> list[Finding]:
     """The most telling first; those that need high pairs are absent where a model has none, and those that need what
     the study does not have: words, where it is of images, or what its version did not keep."""
-    told = []
+    found = []
     for find in FINDERS:
         try:
             finding = find(study)
         except AbsentError:
             continue
         if finding is not None:
-            told.append(finding)
-    return told
+            found.append(finding)
+    return found
 
 
 def punctuation(study: StudyFolder) -> Finding | None:
@@ -77,7 +78,8 @@ def special_tokens(study: StudyFolder) -> Finding | None:
 
 def _drawn(study: StudyFolder, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding | None:
     """Attention that tokens of some kinds draw: where most, and in the last layer. Absent without such tokens."""
-    shares = sum(_layers(study, f"attention_to_{kind}") for kind in kinds)
+    columns = [f"attention_to_{kind}" for kind in kinds]
+    shares = sum(_layers(study, name) for name in columns)
     assert isinstance(shares, np.ndarray)
     chance = kind_chance(study, kinds)
     if chance == 0:
@@ -93,7 +95,8 @@ def _drawn(study: StudyFolder, topic: str, kinds: Sequence[str], called: str, fi
         most = around_peak(shares)
         where, value = in_words([numbers[place] for place in most]), float(shares[most].mean())
         verb, whose = ("puts", "its") if len(most) == 1 else ("put", "their")
-        sentence = f"{capital(where)} {verb} {percent(value)} of {whose} attention on {called}"
+        sure = told(study, "layers", columns, most, value, "share")
+        sentence = f"{capital(where)} {verb} {sure} of {whose} attention on {called}"
         sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
         sentence += f"; {_last(study)} {percent(shares[-1])}." if most[-1] != len(shares) - 1 else "."
     return Finding(topic, sentence, value, f"attention on {called}, {where}", chance, figure=figure)
@@ -113,7 +116,8 @@ def lines(study: StudyFolder) -> Finding | None:
             f"{percent(chance)} of the tokens."
         )
     else:
-        sentence = f"In {where}, {percent(value)} of the attention lines stand on separators"
+        sure = told(study, "layers", "line_separator_share", most, value, "share")
+        sentence = f"In {where}, {sure} of the attention lines stand on separators"
         sentence += f" ({percent(chance)} of the tokens)" if chance is not None else ""
         sentence += f"; in layer {numbers[least]}, {percent(shares[least])}." if least not in most else "."
     return Finding("Lines", sentence, value, f"lines on separators, {where}", chance, figure="3")
@@ -131,23 +135,39 @@ def same_sentence(study: StudyFolder) -> Finding | None:
     top = int(np.nanargmax(shares - by_distance))
     value, chance, near = float(shares[top]), float(chances[top]), float(by_distance[top])
     layer = study.manifest.layers[top]
+    sure = told(study, "layers", "same_sentence_probability", top, value, "share")
     above = sum(against_chance(s, c) == "above" for s, c in zip(shares, by_distance, strict=True))
+    where = f"{sure}, where distance alone gives {percent(near)} and chance {percent(chance)}."
     if above:
-        opening = f"High pairs stay within one sentence clearly more often than their distance explains in {above} of "
-        opening += f"{len(shares)} layers: most in layer {layer}, {percent(value)}, where distance alone gives "
-        sentence = f"{opening}{percent(near)} and chance {percent(chance)}."
+        sentence = (
+            "High pairs stay within one sentence clearly more often than their distance explains in "
+            f"{above} of {len(shares)} layers: most in layer {layer}, {where}"
+        )
     elif any(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True)):
         sentence = (
             "High pairs stay within one sentence more often than by chance, but no more than their distance explains: "
-            f"in layer {layer}, {percent(value)}, where distance alone gives {percent(near)} and chance "
-            f"{percent(chance)}."
+            f"in layer {layer}, {where}"
         )
     else:
         sentence = (
-            f"High pairs do not stay within one sentence: at most {percent(value)}, in layer {layer}, where distance "
+            f"High pairs do not stay within one sentence: at most {sure}, in layer {layer}, where distance "
             f"alone gives {percent(near)} and chance {percent(chance)}."
         )
+    sentence += _heads_over(study, "same_sentence_probability", "same_sentence_chance_by_distance", "that")
     return Finding("Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", near, figure="8")
+
+
+def _heads_over(study: StudyFolder, column: str, chance: str, what: str) -> str:
+    """How many heads clearly exceed chance given distance, at a false discovery rate of 5 %; nothing where it can't be
+    told."""
+    over = over_chance(study, "heads", column, chance)
+    if over is None or np.isnan(over.error).all():
+        return ""
+    count = int((discovered(over) & (over.value > 0)).sum())
+    return (
+        f" By heads: {count or 'none'} of {len(over.value)} exceed{'s' if count == 1 else ''} {what} by a tenth or "
+        "more (false discovery rate 5 %)."
+    )
 
 
 def _same_sentence_by_plain_chance(study: StudyFolder, shares: Numbers, chances: Numbers) -> Finding:
@@ -162,23 +182,100 @@ def _same_sentence_by_plain_chance(study: StudyFolder, shares: Numbers, chances:
 
 
 def repeats(study: StudyFolder) -> Finding | None:
-    head = _top(_heads(study, "repeat_probability", "repeat_chance"), "repeat_probability")
+    """Against what distance alone gives, where the study knows it."""
+    try:
+        rows = _heads(study, "repeat_probability", "repeat_chance", "repeat_chance_by_distance")
+        by, called = "repeat_chance_by_distance", "what distance alone gives"
+    except AbsentError:
+        rows = _heads(study, "repeat_probability", "repeat_chance")
+        by, called = "repeat_chance", "what chance gives"
+    head = _top(rows, "repeat_probability")
     if head is None:
         return None
-    value, chance = float(head["repeat_probability"]), float(head["repeat_chance"])
+    value, chance = float(head["repeat_probability"]), float(head[by])
     if chance == 0:
         return None
+    sure = told(study, "heads", "repeat_probability", rows.index(head), value, "share")
     if value >= 2 * chance:
         sentence = (
-            f"{capital(head_name(head))} pairs equal tokens most: {percent(value)} of its high pairs, "
-            f"{value / chance:.0f} times what chance gives ({percent(chance)})."
+            f"{capital(head_name(head))} pairs equal tokens most: {sure} of its high pairs, "
+            f"{value / chance:.0f} times {called} ({percent(chance)})."
         )
     else:
         sentence = (
-            f"No head pairs equal tokens much more than chance: at most {percent(value)} of the high pairs, in "
-            f"{head_name(head)}, where chance gives {percent(chance)}."
+            f"No head pairs equal tokens much more than {called.removeprefix('what ').removesuffix(' gives')}: at most "
+            f"{sure} of the high pairs, in {head_name(head)}, where {called.removeprefix('what ')} {percent(chance)}."
         )
+    if by != "repeat_chance":
+        sentence += _heads_over(study, "repeat_probability", by, "it")
     return Finding("Repeated tokens", sentence, value, f"pairs of equal tokens, {head_name(head)}", chance, figure="6")
+
+
+def signal(study: StudyFolder) -> Finding | None:
+    """Which relation leaves the larger trace in N beyond distance: no threshold enters."""
+    called = {"signal_to_noise_repeat": "equal tokens", "signal_to_noise_sentence": "tokens of one sentence"}
+    largest = {}
+    for column, name in called.items():
+        rows = _heads(study, column)
+        head = _top(rows, column)
+        if head is not None:
+            sure = told(study, "heads", column, rows.index(head), float(head[column]), "difference")
+            largest[column] = head, f"{name} by {sure} in {head_name(head)}"
+    if not largest:
+        return None
+    column, (head, _) = max(largest.items(), key=lambda item: item[1][0][item[0]])
+    value = float(head[column])
+    if value < 0.1:
+        sentence = "No relation leaves a trace in the similarity beyond distance: at most "
+    else:
+        sentence = "Beyond distance and without any threshold, similarity tells "
+    sentence += f"{' and '.join(told_of for _, told_of in largest.values())} (signal over noise; 0 is no trace)."
+    what = f"signal over noise, {called[column]}, {head_name(head)}"
+    return Finding("Signal and noise", sentence, value, what, 0.0, "difference", figure="signal")
+
+
+def carried(study: StudyFolder) -> Finding | None:
+    """Whether the separators that draw attention move anything."""
+    drawn, moved = (
+        [f"{what}_to_{kind}" for kind in (*PUNCTUATION, "first", "special")] for what in ("attention", "carried")
+    )
+    attention, carries = (sum(_layers(study, name) for name in names) for names in (drawn, moved))
+    assert isinstance(attention, np.ndarray)
+    assert isinstance(carries, np.ndarray)
+    if np.isnan(carries).all() or not study.manifest.model.carried_by:
+        return None
+    most = around_peak(attention)
+    numbers = study.manifest.layers
+    where = in_words([numbers[place] for place in most])
+    paid, value = float(attention[most].mean()), float(carries[most].mean())
+    sure_paid, sure = (
+        told(study, "layers", names, most, number, "share") for names, number in ((drawn, paid), (moved, value))
+    )
+    meaning = (
+        "less than it seems" if value < 0.75 * paid else "more than it seems" if value > 1.25 * paid else "as much"
+    )
+    sentence = (
+        f"In {where}, separators draw {sure_paid} of the attention and bring {sure} of what it carries, each "
+        f"weight times the length of the value it brings: {meaning}."
+    )
+    return Finding("What attention carries", sentence, value, f"carried from separators, {where}", paid)
+
+
+def mean_vector(study: StudyFolder) -> Finding | None:
+    """How much of the outputs is the same for all tokens: with much of it, most pairs are alike."""
+    shares, numbers = _layers(study, "mean_vector_share"), study.manifest.layers
+    if np.isnan(shares).all() or study.manifest.options.similarity == "centred":
+        return None
+    top, least = int(np.nanargmax(shares)), int(np.nanargmin(shares))
+    value = float(shares[top])
+    sure = told(study, "layers", "mean_vector_share", top, value, "share")
+    sentence = (
+        f"In layer {numbers[top]}, {sure} of the squared length of the outputs lies in the mean vector of the window, "
+        "the same for all tokens"
+    )
+    sentence += f"; least in layer {numbers[least]}, {percent(float(shares[least]))}" if top != least else ""
+    sentence += ". With --similarity centred it is taken out." if value > 0.5 else "."
+    return Finding("The mean vector", sentence, value, f"in the mean vector, layer {numbers[top]}")
 
 
 def distant_repeats(study: StudyFolder) -> Finding | None:
@@ -248,10 +345,17 @@ def focal(study: StudyFolder) -> Finding | None:
     shares, numbers = _layers(study, "focal_share"), study.manifest.layers
     if np.isnan(shares).all():
         return None
-    top, least = int(np.nanargmax(shares)), int(np.nanargmin(shares))
-    sentence = f"In layer {numbers[top]}, one token alone takes part in {percent(shares[top])} of a head's high pairs"
+    chances = _layers(study, "focal_chance") if "focal_chance" in study.layers else np.full(len(shares), np.nan)
+    excess = shares - chances
+    top = int(np.nanargmax(shares if np.isnan(excess).all() else excess))
+    least = int(np.nanargmin(shares))
+    value, chance = float(shares[top]), float(chances[top])
+    sure = told(study, "layers", "focal_share", top, value, "share")
+    sentence = f"In layer {numbers[top]}, one token alone takes part in {sure} of a head's high pairs"
+    sentence += "" if np.isnan(chance) else f", where as many random pairs have one in {percent(chance)}"
     sentence += f"; least in layer {numbers[least]}, {percent(shares[least])}." if top != least else "."
-    return Finding("Focal token", sentence, float(shares[top]), f"focal share, layer {numbers[top]}", figure="11")
+    known = None if np.isnan(chance) else chance
+    return Finding("Focal token", sentence, value, f"focal share, layer {numbers[top]}", known, figure="11")
 
 
 def unique_focal(study: StudyFolder) -> Finding | None:
@@ -260,11 +364,16 @@ def unique_focal(study: StudyFolder) -> Finding | None:
     if heads == 1 or not unique.any():
         return None
     top, least = int(unique.argmax()), int(unique.argmin())
-    sentence = f"The {heads} heads of layer {numbers[top]} have {unique[top]:.1f} different focal tokens in a window"
-    sentence += f", the most of all layers; those of layer {numbers[least]} have {unique[least]:.1f}." * (top != least)
-    what = f"different focal tokens, layer {numbers[top]}"
     value = float(unique[top])
-    return Finding("Division of labour", sentence.rstrip(".") + ".", value, what, None, "count", heads, figure="11")
+    sure = told(study, "layers", "unique_focal_tokens", top, value, "count")
+    sentence = f"The {heads} heads of layer {numbers[top]} have {sure} different focal tokens in a window"
+    chance = None
+    if "unique_focal_chance" in study.layers:
+        chance = float(_layers(study, "unique_focal_chance")[top])
+        sentence += f", where random pairs give {chance:.1f}"
+    sentence += f", the most of all layers; those of layer {numbers[least]} have {unique[least]:.1f}" * (top != least)
+    what = f"different focal tokens, layer {numbers[top]}"
+    return Finding("Division of labour", sentence + ".", value, what, chance, "count", heads, figure="11")
 
 
 def blocks(study: StudyFolder) -> Finding | None:
@@ -273,9 +382,10 @@ def blocks(study: StudyFolder) -> Finding | None:
         return None
     top = int(np.nanargmax(contrasts))
     value = float(contrasts[top])
+    sure = told(study, "layers", "block_contrast", top, value, "difference")
     if value > 0.02:
         sentence = (
-            f"Outputs are more alike between two lines than across them: in layer {numbers[top]}, N is {value:.2f} "
+            f"Outputs are more alike between two lines than across them: in layer {numbers[top]}, N is {sure} "
             "higher within a block than elsewhere."
         )
     else:
@@ -300,7 +410,8 @@ def neighbours(study: StudyFolder) -> Finding:
             f"{percent(value)} of its attention, in {head_name(head)}; evenly spread it would be {percent(chance)}."
         )
     else:
-        sentence = f"In {head_name(head)}, a token gives {percent(value)} of its attention to {target}"
+        sure = told(study, "heads", name, place, value, "share")
+        sentence = f"In {head_name(head)}, a token gives {sure} of its attention to {target}"
         sentence += f", where evenly spread it would be {percent(chance)}. "
         sentence += {0: "No head gives", 1: "It is the only head that gives"}.get(many, f"{many} heads give")
         sentence += " half or more to one such place."
@@ -356,6 +467,8 @@ FINDERS: tuple[Callable[[StudyFolder], Finding | None], ...] = (
     punctuation,
     same_sentence,
     repeats,
+    signal,
+    carried,
     distance_by_depth,
     distant_repeats,
     lines,
@@ -367,6 +480,7 @@ FINDERS: tuple[Callable[[StudyFolder], Finding | None], ...] = (
     unique_focal,
     distance_of_heads,
     spectrum,
+    mean_vector,
     crowded,
     silent,
 )

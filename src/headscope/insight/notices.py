@@ -5,7 +5,8 @@ from __future__ import annotations
 from headscope.corpus.sentences import few_sentences
 from headscope.corpus.windows import unknown_notice
 from headscope.folder.manifest import checksum_is_right
-from headscope.folder.study_folder import StudyFolder
+from headscope.folder.study_folder import StudyAt, StudyFolder
+from headscope.insight.sureness import too_few_texts
 
 
 def notices(study: StudyFolder) -> list[str]:
@@ -16,6 +17,14 @@ def notices(study: StudyFolder) -> list[str]:
         found.append("study.json was changed after the study was finished; what it says may not be what was run.")
     if counts.tokens is not None and counts.unknown_tokens is not None:
         found.append(unknown_notice(counts.tokens, counts.unknown_tokens) or "")
+    found.append(too_few_texts(study) or "")
     if study.manifest.kind == "texts":
         found.append(few_sentences(counts.windows_in_one_sentence, counts.windows) or "")
+    if isinstance(study, StudyAt):
+        found.append(
+            f"Read at the threshold {study.high.threshold:g}; the study was run with "
+            f"{study.own.manifest.options.threshold:g}. Shares and distances of high pairs are pooled over the pairs of "
+            "all windows, not means over windows, and have no intervals. What is known at the study's own threshold "
+            "alone is left out."
+        )
     return [sentence for sentence in found if sentence]

@@ -15,7 +15,7 @@ from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.proof import prove
 from headscope.one_text.look import look
-from headscope.options import Options, Sentences, Special, Stack
+from headscope.options import Options, Sentences, Similarity, Special, Stack
 from headscope.show.objects import View
 
 LONGEST = 512
@@ -30,6 +30,7 @@ def inspect(
     threshold: float = 0.3,
     line_threshold: float = 0.3,
     special: Special = "keep",
+    similarity: Similarity = "dot",
     sentences: Sentences = "auto",
     layers: Sequence[int] | None = None,
     stack: Stack | None = None,
@@ -38,6 +39,7 @@ def inspect(
 
     text: a string, or the `Path` of a file. length: the most tokens to take; by default as many as the model
     takes, up to 512. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
+    similarity: of the outputs as they are (dot), less their mean over the window (centred), or of length 1 (cosine).
     stack: of an encoder-decoder, which of its stacks of layers.
 
     >>> import headscope
@@ -57,6 +59,7 @@ def inspect(
         threshold=threshold,
         line_threshold=line_threshold,
         special=special,
+        similarity=similarity,
         sentences=sentences,
         layers=_numbered(layers, capture) if layers is not None else None,
         windows="first",

@@ -95,7 +95,7 @@ class ShardOfMeasures:
     def _draw_pairs(self, batch: Batch, tokens: Tokens, seen: Seen) -> None:
         """Outside of any turn: it takes a while, and adds to nothing."""
         part, counts = tokens.part.cpu().numpy(), seen.pairs.cpu().numpy()
-        focal, included = random_focal(batch.ids, part, batch.number, counts, self._what.options.seed)
+        focal, included = random_focal(batch.ids, part, counts, self._what.options.seed)
         seen.random_focal.copy_(torch.from_numpy(focal))
         seen.random_focal_pairs.copy_(torch.from_numpy(included))
 

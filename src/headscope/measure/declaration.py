@@ -19,6 +19,7 @@ from headscope.measure.bins import COARSE_BINS, FINE_BINS, THRESHOLDS, VALUE_BIN
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from headscope.measure.high_pairs import HighPairs
     from headscope.measure.observation import Tokens
     from headscope.measure.seen import Seen
 
@@ -64,11 +65,12 @@ class State(_Shaped):
 
     dtype: in the end; int32 where the array is large and no count can reach two thousand million before the windows do.
     needs: without them it says nothing and is not kept. before: what makes its total from the other arrays of a
-    version that did not keep it.
+    version that did not keep it. of_high_pairs: so it is known at the threshold of the study alone.
     """
 
     symmetric: bool = False
     needs: Traits = frozenset()
+    of_high_pairs: bool = False
     before: Callable[[Arrays], NDArray[Any]] | None = None
 
     @property
@@ -229,6 +231,8 @@ class Column:
     for layer, head and windows, which say what a row is about.
     chance: the column of what chance gives; given_distance: the column of what chance gives for pairs as far apart.
     resampled: the value as it is made where groups of texts are left out, if it is made otherwise there.
+    of_high_pairs: the threshold enters it. pooled: the value at any threshold, made of all high pairs there; None where
+    it is known at the threshold of the study alone.
     needs: without them the column is absent. profile: it says what a head does, so heads of different models are
     matched by it. overview: among the columns that are shown first.
     heads: false where only a whole layer has it.
@@ -243,6 +247,8 @@ class Column:
     chance: str | None = None
     given_distance: str | None = None
     resampled: Callable[[Arrays], Value] | None = None
+    of_high_pairs: bool = False
+    pooled: Callable[[HighPairs], Ratio | Total] | None = None
     needs: Traits = frozenset()
     profile: bool = False
     overview: bool = False

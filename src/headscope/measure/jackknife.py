@@ -7,7 +7,7 @@ made of is kept for each group; so any number made of columns, a difference of t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -179,12 +179,18 @@ class Jackknife:
         column = self._columns[name]
         if column.value is None:
             raise NotByGroup(name)
-        resampled = column.resampled or column.value
-        whole = resampled(self.without([]))
-        value = _of(column.value(self._total) if column.resampled else whole, table, None)
+        found = self.made(table, column.resampled or column.value)
+        if column.resampled is None:
+            return found
+        return replace(found, value=_of(column.value(self._total), table, None))
+
+    def made(self, table: str, made: Callable[[Arrays], Value]) -> Estimate:
+        """Of anything that is made from states as columns are."""
+        whole = made(self.without([]))
+        value = _of(whole, table, None)
         left_out, weight = np.empty((2, len(self._without), len(value)))
         every = _weight(whole, table)
-        for place, others in enumerate(map(resampled, self._without)):
+        for place, others in enumerate(map(made, self._without)):
             left_out[place] = _of(others, table, whole)
             weight[place] = (every - _weight(others, table)) / np.where(every > 0, every, 1)
         return Estimate(value, left_out, np.where(weight > ROUNDING, weight, 0))

@@ -41,7 +41,7 @@ class Tokens:
     """What the measures know of the tokens of a batch, on the device of the model.
 
     ids, kind: (B, S); real: (B, S), not padding; part: (B, S), takes part in pairs; size: (B,). group: (B,), of texts;
-    number: (B,), of the window. kind_count: (B, 6), tokens of each kind.
+    kind_count: (B, 6), tokens of each kind.
     flags: (B, S, S) int8, of every pair i < j: EQUAL, the same id; TOGETHER, in one sentence; NO_PAIR elsewhere.
     by_distance: (B, 3, S) float64, how many pairs of each of `SETS` lie how far apart; index = distance.
     """
@@ -52,16 +52,15 @@ class Tokens:
     part: Tensor
     size: Tensor
     group: Tensor
-    number: Tensor
     kind_count: Tensor
     flags: Tensor
     by_distance: Tensor
 
     @classmethod
     def of(cls, batch: Batch, special: str, device: torch.device) -> Tokens:
-        ids, sentence, kind, left_out, size, text, number = (
+        ids, sentence, kind, left_out, size, text = (
             torch.from_numpy(array).to(device)
-            for array in (batch.ids, batch.sentence, batch.kind, batch.special, batch.size, batch.text, batch.number)
+            for array in (batch.ids, batch.sentence, batch.kind, batch.special, batch.size, batch.text)
         )
         real = torch.arange(ids.shape[1], device=device) < size[:, None]
         part = real & ~left_out if special == "drop" else real
@@ -75,7 +74,6 @@ class Tokens:
             part,
             size,
             text % GROUPS,
-            number,
             (torch.nn.functional.one_hot(kind.long(), len(KINDS)) * real[..., None]).sum(1),
             flags.masked_fill_(~pairs, NO_PAIR),
             torch.stack([by_distance(pairs), by_distance(pairs & equal), by_distance(pairs & together)], 1),

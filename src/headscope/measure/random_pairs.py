@@ -4,11 +4,13 @@ The pairs of a window are put into a random order, one for each head; the first 
 replacement. Going through an order once tells the focal token of its first p pairs for every p, so all layers are
 served by it: whatever is drawn for heads of one layer is independent.
 
-The order depends on the seed, the number of the window and the head alone, not on how a study runs.
+The order depends on the seed, the tokens of the window and the head alone, not on how a study runs, nor on the order of
+its texts.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -19,34 +21,28 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def random_focal(ids: Array, part: Array, numbers: Array, counts: Array, seed: int) -> tuple[Array, Array]:
+def random_focal(ids: Array, part: Array, counts: Array, seed: int) -> tuple[Array, Array]:
     """The focal token of as many random pairs as each head has.
 
-    ids, part: (B, S), token ids and which tokens take part in pairs. numbers: (B,), of the windows. counts: (L, B, H).
+    ids, part: (B, S), token ids and which tokens take part in pairs. counts: (L, B, H), pairs of each head.
     Returns the focal tokens, -1 for none, and the pairs that include them, both (L, B, H).
     """
     focal, included = np.empty_like(counts), np.empty_like(counts)
     draw = _draw()
-    for b, number in enumerate(numbers):
-        values, value = np.unique(ids[b][part[b]], return_inverse=True)
-        found, most = draw(value.astype(np.int64), len(values), np.ascontiguousarray(counts[:, b]), start(seed, number))
+    for b in range(len(ids)):
+        chosen = ids[b][part[b]]
+        values, value = np.unique(chosen, return_inverse=True)
+        wanted = np.ascontiguousarray(counts[:, b])
+        found, most = draw(value.astype(np.int64), len(values), wanted, start(seed, chosen))
         focal[:, b] = np.append(values, -1)[found]  # -1, the last, for none
         included[:, b] = most
     return focal, included
 
 
-def start(seed: int, number: int) -> np.uint64:
+def start(seed: int, ids: Array) -> np.uint64:
     """Where the random numbers of a window begin."""
-    mixed = int(mixed_up(np.uint64(seed % 2**64))) ^ int(number) * 0x9E3779B97F4A7C15
-    return np.uint64(mixed % 2**64)
-
-
-def mixed_up(state: np.uint64) -> np.uint64:
-    """SplitMix64: a number that tells nothing of the next one."""
-    with np.errstate(over="ignore"):
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return state ^ (state >> np.uint64(31))
+    digest = hashlib.blake2b(f"{seed} ".encode() + ids.astype("<i8").tobytes(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
 
 
 def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.uint64) -> tuple[Array, Array]:

@@ -52,7 +52,8 @@ def about_view(view: OneText) -> str:
         counted(sentences, "sentence"),
         f"threshold {view.threshold:g}",
     ]
-    return " · ".join(told + ["special tokens left out"] * (view.special_option == "drop"))
+    told += ["special tokens left out"] * (view.special_option == "drop")
+    return " · ".join(told + [f"similarity: {view.similarity_option}"] * (view.similarity_option != "dot"))
 
 
 def about_head(view: OneText, layer: int, head: int) -> str:

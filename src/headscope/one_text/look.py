@@ -58,6 +58,7 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> On
         threshold=options.threshold,
         line_threshold=options.line_threshold,
         special_option=options.special,
+        similarity_option=options.similarity,
     )
 
 

@@ -28,7 +28,11 @@ def summary(view: OneText) -> pd.DataFrame:
     """The table `heads` of a study of this one window."""
     length = max(SHORTEST, view.size)
     options = Options(
-        length=length, threshold=view.threshold, line_threshold=view.line_threshold, special=view.special_option
+        length=length,
+        threshold=view.threshold,
+        line_threshold=view.line_threshold,
+        special=view.special_option,
+        similarity=view.similarity_option,
     )
     shard = AllMeasures(options, tuple(view.layers), view.heads).begin(torch.device("cpu"))
     shard.take(cast(Capture, _Replay(view, length)), _batch(view, length), lambda place: nullcontext())
@@ -61,6 +65,5 @@ def _batch(view: OneText, length: int) -> Batch:
         np.pad(view.sentence, more, constant_values=-1)[None],
         np.pad(view.kind, more)[None],
         np.pad(view.special, more)[None],
-        np.zeros(1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )

@@ -20,13 +20,14 @@ from headscope.files import safetensors_pieces, write_atomically
 from headscope.measure.definitions import (
     attention_lines,
     block_of,
+    compared,
     context_similarity,
     normalise,
     pairs_among,
 )
 from headscope.one_text.layer_array import Array, LayerArray
 from headscope.one_text.word_pieces import word_groups
-from headscope.options import Special
+from headscope.options import Similarity, Special
 from headscope.wording import ranges
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class OneText:
     threshold: float = 0.3
     line_threshold: float = 0.3
     special_option: Special = "keep"
+    similarity_option: Similarity = "dot"
 
     @property
     def size(self) -> int:
@@ -131,14 +133,21 @@ class OneText:
 
     @cached_property
     def similarity(self) -> LayerArray:
-        """C = Z Zᵀ with the diagonal set to 0."""
-        return LayerArray(self.layers, np.asarray(self.output), context_similarity)
+        """C = Z Zᵀ with the diagonal set to 0; of Z centred or of rows of length 1 where that was asked for."""
+        return LayerArray(self.layers, np.asarray(self.output), self._similarity_of)
 
     @cached_property
     def normalised(self) -> LayerArray:
         """N = C / m; 0 on the diagonal, for tokens that take no part, and everywhere where m <= 0."""
-        part = self.part
-        return LayerArray(self.layers, np.asarray(self.output), lambda output: _normalised(output, part))
+        pairs = pairs_among(self.part)
+
+        def normalised(output: Array) -> Array:
+            return normalise(self._similarity_of(output), pairs)
+
+        return LayerArray(self.layers, np.asarray(self.output), normalised)
+
+    def _similarity_of(self, output: Array) -> Array:
+        return context_similarity(compared(output, self.part, self.similarity_option))
 
     def high(self, layer: int, head: int) -> NDArray[np.bool_]:
         """(S, S), symmetric: N is above the threshold."""
@@ -310,7 +319,7 @@ class OneText:
             arrays = load_file(Path(folder) / "example.safetensors")
             absent = {"lengths"} - set(arrays)
             fields: dict[str, Any] = {
-                **{name: facts[name] for name in _PLAIN},
+                **{name: facts[name] for name in _PLAIN if name in facts or name != "similarity_option"},
                 **{name: np.array(facts[name], dtype=dtype) for name, dtype in _ARRAYS.items()},
                 **{name: LayerArray(facts["layers"], arrays[name]) for name in _BY_LAYER if name not in absent},
             }
@@ -326,7 +335,8 @@ class OneText:
 
 
 _PLAIN = (
-    "model_name", "origin", "text", "continues", "tokens", "threshold", "line_threshold", "special_option"
+    "model_name", "origin", "text", "continues", "tokens", "threshold", "line_threshold", "special_option",
+    "similarity_option",
 )  # fmt: skip
 _BY_LAYER = ("attention", "output", "lengths")
 _ARRAYS = {
@@ -337,10 +347,6 @@ _ARRAYS = {
     "start": "int64",
     "end": "int64",
 }
-
-
-def _normalised(output: Array, part: NDArray[np.bool_]) -> Array:
-    return normalise(context_similarity(output), pairs_among(part))
 
 
 def _over(member: NDArray[np.bool_], matrix: Array) -> NDArray[np.float64]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.folder.study_folder import StudyFolder
+from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.one_text.view import OneText
 
 if TYPE_CHECKING:
@@ -50,8 +51,19 @@ class Study(StudyFolder):
 
         return stability(self)
 
+    def at(self, threshold: float) -> ShownAt:
+        """The study as it reads at another threshold, 0.05 to 0.95 in steps of 0.01, without a new run.
+
+        What is made of high pairs is pooled over all pairs there, not a mean over windows; what is known at the study's
+        own threshold alone is absent.
+
+        >>> study.at(0.2).heads  # doctest: +SKIP
+        """
+        return ShownAt(self, threshold)
+
     def figure(self, number: int | str, **choices: Any) -> Figure:
-        """A figure of the paper, by its number; also "spectrum" and "atlas". Choices: `layers=(1, 6)`, `heads=(3,)`."""
+        """A figure of the paper, by its number; also "spectrum", "thresholds" and "atlas". Choices: `layers=(1, 6)`,
+        `heads=(3,)`."""
         from headscope.show.figures import draw
 
         return draw(self, number, **choices)
@@ -62,17 +74,34 @@ class Study(StudyFolder):
 
         return save_all(self, folder, **choices)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write everything on one page that opens without a network; by default report.html in the folder."""
+    def report(self, path: str | os.PathLike[str] | None = None, threshold: float | None = None) -> Path:
+        """Write everything on one page that opens without a network; by default report.html in the folder.
+
+        threshold: write it as the study reads at another one, by default to report-0.20.html or the like.
+        """
         from headscope.show.report import write_report
 
-        return write_report(self, path)
+        return write_report(self if threshold is None else self.at(threshold), path)
 
     def _repr_html_(self) -> str:
         """In a notebook: what was run, findings, the layers."""
         from headscope.show.report import summary
 
         return summary(self)
+
+
+class ShownAt(StudyAt, Study):
+    """A study at another threshold, with figures and a report like every study."""
+
+    own: Study
+
+    def at(self, threshold: float) -> ShownAt:
+        return self.own.at(threshold)
+
+    @cached_property
+    def example(self) -> View:
+        """The one text that the study keeps, with its high pairs at this threshold."""
+        return replace(self.own.example, threshold=self.high.threshold)
 
 
 def read(folder: str | os.PathLike[str]) -> Study:

@@ -38,7 +38,8 @@ def _carried_to(kind: str, called: str, needs: Traits, more: str = "") -> Column
         "share",
         "attention",
         f"Of all that attention carries, each weight times the length of the value vector that it brings, the share "
-        f"from {called}{more}. Beside the share of attention alone: does what draws attention move anything?",
+        f"from {called}{more}. Beside the share of attention alone it tells whether what draws attention moves "
+        "anything.",
         value,
         needs=needs,
     )

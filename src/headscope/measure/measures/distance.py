@@ -27,10 +27,14 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
     grouped.add(states, "distance_sum", tokens, seen.distance)
 
 
-def _of_histogram(arrays: Arrays) -> NDArray[Any]:
-    histogram = arrays["distance_histogram"]
+def _summed(histogram: NDArray[Any]) -> NDArray[Any]:
+    """(L, H, S) -> (L, H): the sum of the distances."""
     total: NDArray[Any] = histogram @ np.arange(histogram.shape[-1])
     return total
+
+
+def _of_histogram(arrays: Arrays) -> NDArray[Any]:
+    return _summed(arrays["distance_histogram"])
 
 
 def _in_patches(arrays: Arrays) -> Ratio:
@@ -41,8 +45,8 @@ def _in_patches(arrays: Arrays) -> Ratio:
 
 MEASURE = Measure(
     states={
-        "distance_histogram": State("LHS", "int64", needs=ORDER),
-        "distance_sum": State("LHG", "int64", needs=ORDER, before=_of_histogram),
+        "distance_histogram": State("LHS", "int64", needs=ORDER, of_high_pairs=True),
+        "distance_sum": State("LHG", "int64", needs=ORDER, of_high_pairs=True, before=_of_histogram),
     },
     columns=(
         Column(
@@ -52,6 +56,8 @@ MEASURE = Measure(
             "pairs",
             "Mean of j - i over all high pairs: how many tokens apart the two tokens are.",
             lambda arrays: Ratio(arrays["distance_sum"], arrays["pairs"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(_summed(high.distances), high.count),
             needs=ORDER,
             profile=True,
             overview=True,
@@ -63,6 +69,7 @@ MEASURE = Measure(
             "pairs",
             "Mean distance on the grid of patches over all high pairs of two patches; neighbours are 1 apart.",
             _in_patches,
+            of_high_pairs=True,
             needs=PATCHES,
             profile=True,
             overview=True,

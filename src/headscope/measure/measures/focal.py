@@ -42,8 +42,8 @@ def _of_histogram(arrays: Arrays) -> NDArray[Any]:
 MEASURE = Measure(
     states=share_states("focal_share")
     | {
-        "unique_focal_histogram": State("LU", "int64"),
-        "unique_focal_sum": State("LG", "int64", before=_of_histogram),
+        "unique_focal_histogram": State("LU", "int64", of_high_pairs=True),
+        "unique_focal_sum": State("LG", "int64", of_high_pairs=True, before=_of_histogram),
     },
     columns=(
         Column(
@@ -56,6 +56,7 @@ MEASURE = Measure(
             "include it; mean over the windows that have high pairs.",
             lambda arrays: Ratio(arrays["focal_share_share_sum"], arrays["focal_share_windows"]),
             chance="focal_chance",
+            of_high_pairs=True,
             profile=True,
             overview=True,
         ),
@@ -67,6 +68,7 @@ MEASURE = Measure(
             "How many different focal tokens the heads of the layer have in a window; mean over windows.",
             lambda arrays: LayerRatio(arrays["unique_focal_sum"], arrays["windows"][:, 0]),
             chance="unique_focal_chance",
+            of_high_pairs=True,
             overview=True,
             heads=False,
         ),

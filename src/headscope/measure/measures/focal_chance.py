@@ -24,7 +24,10 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
 
 
 MEASURE = Measure(
-    states={"focal_chance_sum": State("LHG", "float64"), "unique_focal_chance_sum": State("LG", "int64")},
+    states={
+        "focal_chance_sum": State("LHG", "float64", of_high_pairs=True),
+        "unique_focal_chance_sum": State("LG", "int64", of_high_pairs=True),
+    },
     columns=(
         Column(
             "focal_chance",
@@ -34,6 +37,7 @@ MEASURE = Measure(
             "What chance gives: the share of the most common token if the head's high pairs, as many as it has, were "
             "drawn at random from all pairs of the window; by one seeded draw for each window and head.",
             lambda arrays: Ratio(arrays["focal_chance_sum"], arrays["focal_share_windows"]),
+            of_high_pairs=True,
         ),
         Column(
             "unique_focal_chance",
@@ -43,6 +47,7 @@ MEASURE = Measure(
             "What chance gives: how many different focal tokens there would be if the high pairs of each head, as many "
             "as it has, were drawn at random from all pairs of the window.",
             lambda arrays: LayerRatio(arrays["unique_focal_chance_sum"], arrays["windows"][:, 0]),
+            of_high_pairs=True,
             heads=False,
         ),
     ),

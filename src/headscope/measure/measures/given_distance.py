@@ -29,8 +29,8 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
 
 MEASURE = Measure(
     states={
-        "same_sentence_chance_by_distance_sum": State("LHG", "float64", needs=SENTENCES | ORDER),
-        "repeat_chance_by_distance_sum": State("LHG", "float64", needs=WORDS | ORDER),
+        "same_sentence_chance_by_distance_sum": State("LHG", "float64", needs=SENTENCES | ORDER, of_high_pairs=True),
+        "repeat_chance_by_distance_sum": State("LHG", "float64", needs=WORDS | ORDER, of_high_pairs=True),
     },
     columns=(
         Column(
@@ -41,6 +41,8 @@ MEASURE = Measure(
             "What distance alone gives: the share within one sentence if, at each distance, the high pairs were drawn "
             "at random from the pairs of the same window that lie so far apart. Near tokens share a sentence anyway.",
             lambda arrays: Ratio(arrays["same_sentence_chance_by_distance_sum"], arrays["same_sentence_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.expected("together"), high.count),
             needs=SENTENCES | ORDER,
         ),
         Column(
@@ -51,6 +53,8 @@ MEASURE = Measure(
             "What distance alone gives: the share of equal tokens if, at each distance, the high pairs were drawn at "
             "random from the pairs of the same window that lie so far apart.",
             lambda arrays: Ratio(arrays["repeat_chance_by_distance_sum"], arrays["repeat_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.expected("equal"), high.count),
             needs=WORDS | ORDER,
         ),
     ),

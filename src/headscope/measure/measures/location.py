@@ -24,10 +24,10 @@ def update(states: Mapping[str, Tensor], tokens: Tokens, seen: Seen) -> None:
 
 MEASURE = Measure(
     states={
-        "high_count": State("LHSS", "int64", symmetric=True),
+        "high_count": State("LHSS", "int64", symmetric=True, of_high_pairs=True),
         "windows": State("LHG", "int64"),
         "tokens": State("LHG", "int64"),
-        "pairs": State("LHG", "int64", before=lambda arrays: arrays["high_count"].sum((2, 3)) // 2),
+        "pairs": State("LHG", "int64", of_high_pairs=True, before=lambda arrays: arrays["high_count"].sum((2, 3)) // 2),
     },
     columns=(
         Column(
@@ -38,6 +38,8 @@ MEASURE = Measure(
             "High pairs over all windows: unordered pairs of tokens i < j whose similarity N, in this head and window, "
             "is above the threshold.",
             lambda arrays: Total(arrays["pairs"], arrays["windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Total(high.count, high.windows),
         ),
         Column(
             "pairs_per_window",
@@ -46,6 +48,8 @@ MEASURE = Measure(
             "pairs",
             "High pairs divided by windows.",
             lambda arrays: Ratio(arrays["pairs"], arrays["windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.count, high.windows),
             profile=True,
             overview=True,
         ),

@@ -35,6 +35,8 @@ MEASURE = Measure(
             "Of a window's high pairs, the share whose two tokens are equal (the same entry of the vocabulary); "
             "mean over the windows that have high pairs.",
             lambda arrays: Ratio(arrays["repeat_share_sum"], arrays["repeat_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.of("equal"), high.count),
             chance="repeat_chance",
             given_distance="repeat_chance_by_distance",
             needs=WORDS,
@@ -48,6 +50,8 @@ MEASURE = Measure(
             "repeats and sentences",
             "The same share among the high pairs that lie within one sentence.",
             lambda arrays: Ratio(arrays["repeat_in_sentence_share_sum"], arrays["repeat_in_sentence_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.of("both"), high.of("together")),
             needs=IN_SENTENCES,
         ),
         Column(
@@ -57,6 +61,8 @@ MEASURE = Measure(
             "repeats and sentences",
             "What chance gives: the share of equal tokens among all pairs of the same windows.",
             lambda arrays: Ratio(arrays["repeat_chance_sum"], arrays["repeat_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.of_all_pairs("equal"), high.of_all_pairs("all")),
             needs=WORDS,
         ),
     ),

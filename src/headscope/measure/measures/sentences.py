@@ -32,6 +32,8 @@ MEASURE = Measure(
             "Of a window's high pairs, the share within one sentence; mean over the windows that have high pairs. "
             "Special tokens belong to no sentence.",
             lambda arrays: Ratio(arrays["same_sentence_share_sum"], arrays["same_sentence_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.of("together"), high.count),
             chance="same_sentence_chance",
             given_distance="same_sentence_chance_by_distance",
             needs=SENTENCES,
@@ -45,6 +47,8 @@ MEASURE = Measure(
             "repeats and sentences",
             "What chance gives: the share within one sentence among all pairs of the same windows.",
             lambda arrays: Ratio(arrays["same_sentence_chance_sum"], arrays["same_sentence_windows"]),
+            of_high_pairs=True,
+            pooled=lambda high: Ratio(high.of_all_pairs("together"), high.of_all_pairs("all")),
             needs=SENTENCES,
         ),
     ),

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def share_states(name: str, chance: bool = False, needs: Traits = frozenset()) -> dict[str, State]:
     """The states that `add_shares` adds to."""
     states = {
-        f"{name}_share_sum": State("LHG", "float64", needs=needs),
-        f"{name}_windows": State("LHG", "int64", needs=needs),
-        f"{name}_histogram": State("LHP", "int64", needs=needs),
+        f"{name}_share_sum": State("LHG", "float64", needs=needs, of_high_pairs=True),
+        f"{name}_windows": State("LHG", "int64", needs=needs, of_high_pairs=True),
+        f"{name}_histogram": State("LHP", "int64", needs=needs, of_high_pairs=True),
     }
     if chance:
-        states[f"{name}_chance_sum"] = State("LHG", "float64", needs=needs)
+        states[f"{name}_chance_sum"] = State("LHG", "float64", needs=needs, of_high_pairs=True)
     return states
 
 

@@ -5,7 +5,8 @@
     figures.save_all(study)                     # FOLDER/figures/fig02.png, fig02.svg, ...
 
 A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it; `NEEDS_EXAMPLE`
-where it shows the one text that a study keeps, `NEEDS` where it needs words, sentences, order or patches.
+where it shows the one text that a study keeps, `NEEDS` where it needs words, sentences, order or patches,
+`NEEDS_SPECTRA` where it shows several thresholds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.corpus.traits import Traits
 from headscope.errors import HeadscopeError
+from headscope.folder.array_file import AbsentError
 from headscope.progress import Bar
 from headscope.show.figures import (
     atlas,
@@ -35,8 +37,10 @@ from headscope.show.figures import (
     fig12,
     fig13,
     grid,
+    signal,
     spectrum,
     style,
+    thresholds,
 )
 from headscope.wording import listed
 
@@ -59,6 +63,8 @@ FIGURES: dict[str, ModuleType] = {
     "12": fig12,
     "13": fig13,
     "spectrum": spectrum,
+    "signal": signal,
+    "thresholds": thresholds,
     "atlas": atlas,
     "grid": grid,
 }
@@ -97,7 +103,7 @@ def save_all(
     """Draw all figures, or only some, into a folder, by default `figures` in that of the study.
 
     A figure that has no such choice (the atlas no heads) is drawn without it. A study without an example, such as a
-    part of a larger one, has no figures of one text.
+    part of a larger one, has no figures of one text, and one at another threshold none of what is known at its own.
     """
     numbers = drawable(study) if only is None else [str(number) for number in only]
     modules = [_module(number) for number in numbers]
@@ -106,7 +112,7 @@ def save_all(
     for name in formats:
         if name not in FORMATS:
             raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are {', '.join(FORMATS)}.")
-    target = Path(folder) if folder is not None else study.folder / "figures"
+    target = Path(folder) if folder is not None else study.folder / f"figures{study.suffix}"
     written = []
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -114,7 +120,12 @@ def save_all(
             bar.expect(len(numbers), exact=True)
             for number, module in zip(numbers, modules, strict=True):
                 fitting = {name: value for name, value in choices.items() if name in _choices_of(module)}
-                figure = draw(study, number, **fitting)
+                try:
+                    figure = draw(study, number, **fitting)
+                except AbsentError:
+                    if only is not None:
+                        raise
+                    continue
                 for suffix in formats:
                     path = target / f"{file_name(number)}.{suffix}"
                     style.save(figure, path, module.TITLE)
@@ -126,13 +137,15 @@ def save_all(
 
 
 def drawable(study: StudyFolder) -> list[str]:
-    """The figures that such a study has: one of images has none of sentences, one without an example none of it."""
+    """The figures that such a study has: one of images has none of sentences, one without an example none of it, one of
+    an older version none of several thresholds."""
     keeps_example = study.manifest.example is not None
     return [
         number
         for number, module in FIGURES.items()
         if getattr(module, "NEEDS", frozenset()) <= study.manifest.gives
         and (keeps_example or not getattr(module, "NEEDS_EXAMPLE", False))
+        and (not getattr(module, "NEEDS_SPECTRA", False) or study.keeps_spectra)
     ]
 
 

@@ -7,24 +7,27 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from headscope.insight.sureness import layer_intervals
 from headscope.show.figures.style import CHANCE, WIDTH, head_colour, styled, title
 
 if TYPE_CHECKING:
     from headscope.insight.comparing import Compared
 
-HEIGHT = 4.4
+HEIGHT = 6.4
 MARKERS = "os^Dv<>P"
 
 
 @styled
 def draw(comparison: Compared) -> Figure:
-    """Six panels, a line a model; dashed: what chance gives."""
+    """A panel for each quantity, a line a model, with 95 % intervals where there are any; dashed: what chance gives."""
     from headscope.insight.comparing import QUANTITIES
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.07, 1, 0.93))
     figure = Figure(figsize=(WIDTH, HEIGHT), layout=layout)
-    panels = figure.subplots(2, 3, sharex=True)
-    for axes, (column, quantity) in zip(panels.flat, QUANTITIES.items(), strict=True):
+    panels = figure.subplots(-(-len(QUANTITIES) // 3), 3, sharex=True)
+    for axes in panels.flat[len(QUANTITIES) :]:
+        axes.set_axis_off()
+    for axes, (column, quantity) in zip(panels.flat, QUANTITIES.items(), strict=False):
         for number, (name, table) in enumerate(comparison.table.groupby("model", sort=False)):
             axes.plot(
                 table["depth"],
@@ -35,6 +38,9 @@ def draw(comparison: Compared) -> Figure:
                 linewidth=1.2,
                 label=name,
             )
+            ends = layer_intervals(comparison.studies[str(name)], quantity.column) if quantity.column else None
+            if ends is not None:
+                axes.vlines(table["depth"], *ends, color=head_colour(number), linewidth=1)
         if isinstance(quantity.chance, str):
             levels = comparison.table.groupby("model", sort=False)[quantity.chance].first()
             colours = ["black"] * len(levels) if levels.nunique() == 1 else map(head_colour, range(len(levels)))
@@ -46,7 +52,8 @@ def draw(comparison: Compared) -> Figure:
         axes.set_xlim(-0.03, 1.03)
         if axes.get_ylim()[0] > 0:
             axes.set_ylim(bottom=0)
-    for axes in panels[1]:
+    for axes in panels.flat[len(QUANTITIES) - 3 : len(QUANTITIES)]:
+        axes.tick_params(labelbottom=True)
         axes.set_xlabel("relative depth: 0 first layer, 1 last")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 4), frameon=False)

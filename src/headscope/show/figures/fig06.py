@@ -22,8 +22,9 @@ NEEDS = WORDS
 CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are equal. "
     "a: of all high pairs; b: of the high pairs within one sentence. Far to the right means that the head pairs a "
-    "token with its own repetitions; the dashed line marks the share that picking pairs at random would give. The "
-    "thick mark and the number are the mean over windows. Windows without such pairs are left out. "
+    "token with its own repetitions; the dashed line marks the share that picking pairs at random would give, the "
+    "dotted one that of random pairs that lie as far apart. The thick mark, with its 95 % interval over texts, and the "
+    "number are the mean over windows. Windows without such pairs are left out. "
     "Heights go by the square root of the share of windows, on one scale for all rows of a panel."
 )
 
@@ -42,7 +43,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequ
             draw_rows(axes, rows, f"{letter}   Layer {layer}")
             axes.set_xlim(0, limit)
             axes.set_xlabel(f"share of high pairs{which} with equal tokens")
-    legend(figure, chance=True)
+    legend(figure, chance=True, given_distance="repeat_chance_by_distance" in study.heads)
     return figure
 
 

@@ -19,10 +19,11 @@ TITLE = "High pairs within one sentence"
 NEEDS = SENTENCES
 CAPTION = (
     "A row for each head: the distribution over windows of the share of high pairs whose two tokens are in the same "
-    "sentence. The dashed line is chance: the share among all pairs of the same windows. A head whose mean, the thick "
-    "mark, lies to the right of it keeps to sentences; one whose mean lies on it pays no heed to them. Windows "
-    "without high pairs are left out. Heights go by the square root of the share of windows, on one scale for all "
-    "rows of a panel."
+    "sentence. The dashed line is chance: the share among all pairs of the same windows; the dotted line is chance "
+    "given distance: the share among pairs that lie as far apart. A head whose mean, the thick mark with its 95 % "
+    "interval over texts, lies to the right of the dotted line keeps to sentences; one whose mean lies on it is merely "
+    "near-sighted. Windows without high pairs are left out. Heights go by the square root of the share of windows, on "
+    "one scale for all rows of a panel."
 )
 
 
@@ -39,5 +40,5 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequ
         lambda layer: share_rows(study, layer, shown, *columns),
         "share of high pairs within one sentence",
     )
-    legend(figure, chance=True)
+    legend(figure, chance=True, given_distance="same_sentence_chance_by_distance" in study.heads)
     return figure

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from headscope.insight import choices
+from headscope.insight.sureness import layer_intervals
 from headscope.show.figures import style
 from headscope.show.figures.rows import Rows, draw_rows, figure_height, legend, share_rows
 
@@ -22,8 +23,9 @@ CAPTION = (
     "The focal token of a head in a window is the token that occurs in the most of its high pairs. a: a row for each "
     "head, the distribution over windows of the share of high pairs that include it; 1 means that every pair has this "
     "token. b: a row for each layer, the distribution over windows of the number of different focal tokens that its "
-    "heads have; far to the right means that every head has one of its own. The thick mark and the number are the "
-    "mean over windows. Heights go by the square root of the share of windows, on one scale for all rows of a panel."
+    "heads have; far to the right means that every head has one of its own. The dashed line is what as many "
+    "random pairs give. The thick mark, with its 95 % interval over texts, and the number are the mean over windows. "
+    "Heights go by the square root of the share of windows, on one scale for all rows of a panel."
 )
 
 
@@ -34,19 +36,22 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequ
     shown = choices.heads_of(study, heads, choices.all_heads(study))
     figure = style.new_figure(study, figure_height(max(len(shown), len(measured))))
     left, right = figure.subplots(1, 2)
-    focal = share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share")
+    focal = share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share", "focal_chance")
     draw_rows(left, focal, f"a   Layer {measured[-1]}")
     left.set_xlabel("share of high pairs with the focal token")
     draw_rows(right, unique_rows(study, measured), "b   All heads of a layer")
     right.set_xlabel("number of different focal tokens")
     right.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    legend(figure, chance=False)
+    legend(figure, chance="focal_chance" in study.heads)
     return figure
 
 
 def unique_rows(study: StudyFolder, layers: Sequence[int]) -> Rows:
     """A row for each layer: over windows, how many different focal tokens its heads have."""
-    counts = study.arrays["unique_focal_histogram"][[choices.place_of(study, layer) for layer in layers]]
+    places = [choices.place_of(study, layer) for layer in layers]
+    counts = study.arrays["unique_focal_histogram"][places]
+    chance = study.layers.get("unique_focal_chance")
+    ends = layer_intervals(study, "unique_focal_tokens")
     return Rows(
         counts=counts,
         edges=np.arange(counts.shape[-1] + 1) - 0.5,
@@ -54,4 +59,6 @@ def unique_rows(study: StudyFolder, layers: Sequence[int]) -> Rows:
         colours=style.layer_colours(layers),
         means=study.layers.set_index("layer").loc[list(layers), "unique_focal_tokens"].to_numpy(),
         mean_format="{:.1f}",
+        chance=None if chance is None else chance.to_numpy()[places],
+        interval=None if ends is None else np.array(ends)[:, places],
     )

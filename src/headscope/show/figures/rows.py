@@ -13,6 +13,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from headscope.insight import choices
+from headscope.insight.sureness import head_intervals
+from headscope.measure.catalogue import columns
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
 FULL = 0.92
 """Height of the highest bar of a panel, where 1 is the distance between rows."""
 MEAN: dict[str, Any] = {"color": "black", "linewidth": 1.2}
+INTERVAL: dict[str, Any] = {"color": "black", "linewidth": 2.2}
+GIVEN_DISTANCE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": ":"}
 
 
 @dataclass(frozen=True)
 class Rows:
     """R distributions over the same bins.
 
-    counts: (R, bins); edges: (bins + 1,). means and chance: (R,), NaN where there is none. expected: (bins,), the
+    counts: (R, bins); edges: (bins + 1,). means, chance, given_distance: (R,), NaN where there is none; given_distance:
+    what chance gives for pairs as far apart. interval: of the means, from and to, (2, R). expected: (bins,), the
     distribution that chance gives, drawn over every row.
     """
 
@@ -38,6 +43,8 @@ class Rows:
     means: NDArray[Any]
     mean_format: str
     chance: NDArray[Any] | None = None
+    given_distance: NDArray[Any] | None = None
+    interval: NDArray[Any] | None = None
     expected: NDArray[Any] | None = None
 
     @property
@@ -57,9 +64,13 @@ def share_rows(
     chance: str | None = None,
     mean_format: str = "{:.2f}",
 ) -> Rows:
-    """A row for each head: its bins on 0..1 in the array `histogram`, the columns `mean` and `chance` of the table."""
+    """A row for each head: its bins on 0..1 in the array `histogram`, the columns `mean` and `chance` of the table, and
+    what else is known of the mean."""
     counts = study.arrays[histogram][choices.place_of(study, layer)][list(heads)]
     table = study.heads[study.heads.layer == layer].set_index("head").loc[list(heads)]
+    known = columns(study.manifest.gives)[mean]
+    ends = head_intervals(study, mean)
+    of_layer = (study.heads["layer"] == layer).to_numpy()
     return Rows(
         counts=counts,
         edges=np.linspace(0, 1, counts.shape[-1] + 1),
@@ -67,7 +78,9 @@ def share_rows(
         colours=[style.head_colour(head) for head in heads],
         means=table[mean].to_numpy(),
         mean_format=mean_format,
-        chance=None if chance is None else table[chance].to_numpy(),
+        chance=None if chance is None or chance not in table else table[chance].to_numpy(),
+        given_distance=table[known.given_distance].to_numpy() if known.given_distance in table else None,
+        interval=None if ends is None else np.array([end[of_layer][list(heads)] for end in ends]),
     )
 
 
@@ -108,7 +121,11 @@ def _draw_row(axes: Axes, rows: Rows, row: int, share: NDArray[Any], highest: fl
         axes.plot((rows.edges[1:] + rows.edges[:-1]) / 2, curve[:-1], **{**style.CHANCE, "linewidth": 0.6})
     if rows.chance is not None:
         axes.vlines(rows.chance[row], row - FULL, row, **style.CHANCE)
+    if rows.given_distance is not None:
+        axes.vlines(rows.given_distance[row], row - FULL, row, **GIVEN_DISTANCE)
     axes.vlines(rows.means[row], row - 0.7, row, **MEAN)
+    if rows.interval is not None:
+        axes.hlines(row - 0.35, *rows.interval[:, row], **INTERVAL)
     axes.annotate(
         rows.mean_format.format(rows.means[row]), (1, row), (3, 1), ("axes fraction", "data"), "offset points",
         fontsize=style.SMALL,
@@ -139,11 +156,13 @@ def layer_panels(
     return figure
 
 
-def legend(figure: Figure, chance: bool) -> None:
+def legend(figure: Figure, chance: bool, given_distance: bool = False) -> None:
     """At the foot: what the marks are."""
-    marks = [Line2D([], [], label="mean", **MEAN)]
+    marks = [Line2D([], [], label="mean and its 95 % interval", **MEAN)]
     if chance:
         marks.append(Line2D([], [], label="chance", **style.CHANCE))
+    if given_distance:
+        marks.append(Line2D([], [], label="chance given distance", **GIVEN_DISTANCE))
     drawn = figure.legend(
         handles=marks, loc="lower left", bbox_to_anchor=(0, 0), ncols=len(marks), handlelength=2, borderaxespad=0.1
     )

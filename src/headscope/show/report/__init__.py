@@ -11,11 +11,12 @@ from headscope.show.report.content import page, summary
 
 __all__ = ["page", "summary", "write_report"]
 
-NAME = "report.html"
-
 
 def write_report(study: StudyFolder, path: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
-    """Write the page, by default into the study folder. Figures that are already drawn there are used as they are."""
-    target = Path(path) if path is not None else study.folder / NAME
+    """Write the page, by default into the study folder; that of a study at another threshold lies beside its own.
+
+    Figures that are already drawn there are used as they are.
+    """
+    target = Path(path) if path is not None else study.folder / f"report{study.suffix}.html"
     write_atomically(target, page(study, progress=progress).encode())
     return target

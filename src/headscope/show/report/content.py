@@ -8,15 +8,17 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
-from headscope.folder.study_folder import StudyFolder
+from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.insight.claims import claims, heading, is_paper_model
+from headscope.insight.every_threshold import at_every_threshold
 from headscope.insight.findings import Finding, findings
 from headscope.insight.notices import notices
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
+from headscope.show.report.slider import slider
 from headscope.show.report.tables import columns_of
-from headscope.wording import model_label, percent, ranges
+from headscope.wording import listed, model_label, percent, ranges
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,6 +42,7 @@ OPTION_LABELS = {
     "windows": "Windows of a text",
     "short": "Shorter windows",
     "special": "Special tokens in pairs",
+    "similarity": "Outputs are compared by",
     "sentences": "Sentences are found by",
     "max_windows": "Most windows",
     "layers": "Layers",
@@ -52,13 +55,21 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
     """The whole page."""
     study.check_not_empty()
     drawn, missing = pictures(study, progress)
+    numbers = {picture.number for picture in drawn}
+    parts: Any = environment().get_template("parts.html").module
+
+    def findings_html(told: list[Finding], only_own: list[str]) -> str:
+        return str(parts.findings_list(told, numbers, only_own, study.manifest.options.threshold))
+
     script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
     return environment().get_template("page.html").render(
         **_common(study),
         claims=claims(study) if study.manifest.kind == "texts" else [],
         claims_heading=heading(study),
         pictures=drawn,
-        drawn={picture.number for picture in drawn},
+        drawn=numbers,
+        slider=slider(study, findings_html),
+        left_out=_left_out(study) if isinstance(study, StudyAt) else [],
         missing=missing,
         example=_example(study),
         heads=columns_of(study.heads, study.manifest.gives),
@@ -169,6 +180,18 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
     return {
         title: {label: value for label, value in block.items() if value is not None} for title, block in blocks.items()
     }
+
+
+def _left_out(study: StudyAt) -> list[str]:
+    """Of a page at another threshold: what it lacks, beside figures, which say so themselves."""
+    lost = [
+        column.label
+        for name, column in columns(study.manifest.gives).items()
+        if any(name in getattr(study.own, table) and name not in getattr(study, table) for table in ("heads", "layers"))
+    ]
+    topics = [f"“{topic}”" for topic in at_every_threshold(study.own).only_own]
+    told = [("columns", lost), ("findings", topics)]
+    return [f"The {what} {listed(names)}" for what, names in told if names]
 
 
 def _others(layers: dict[str, str]) -> str:

@@ -55,7 +55,7 @@ def pictures(study: StudyFolder, progress: bool = False) -> tuple[list[Picture],
 
 def _png(study: StudyFolder, number: str) -> bytes:
     """The figure that is in the folder, unless it is older than the study."""
-    kept = study.folder / "figures" / f"{figures.file_name(number)}.png"
+    kept = study.folder / f"figures{study.suffix}" / f"{figures.file_name(number)}.png"
     if kept.is_file() and kept.stat().st_mtime >= study.written:
         return kept.read_bytes()
     buffer = io.BytesIO()

@@ -1,7 +1,7 @@
 "use strict";
-// The page is whole without this: it adds sorting, filtering, the choice of columns and the map of heads.
+// The page is whole without this: it adds sorting, filtering, the choice of columns, the map of heads and the slider of thresholds.
 (() => {
-  const GROUPS = ["overview", "pairs", "repeats-and-sentences", "attention", "lines-and-blocks"];
+  const GROUPS = ["overview", "pairs", "repeats-and-sentences", "signal-and-noise", "attention", "lines-and-blocks"];
   const table = document.getElementById("heads");
   const headers = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
@@ -129,6 +129,89 @@
     drawMap();
   }
 
+  // At another threshold: cells and sentences come with the page as headscope made them; here they are put in place.
+  function thresholds() {
+    const packed = element("at-thresholds"), boxes = [...document.querySelectorAll(".threshold")];
+    if (!packed || !("DecompressionStream" in window)) return;
+    const rowsOf = { heads: rows.map(({ row }) => row), layers: [...element("layers").tBodies[0].rows] };
+    const list = document.querySelector(".findings"), ownFindings = list.innerHTML;
+    let unpacked = null, chosen = null; // hundredths; null: the study's own
+
+    async function unpack() {
+      const bytes = Uint8Array.from(atob(packed.content.textContent), (letter) => letter.charCodeAt(0));
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+      const content = await new Response(stream).json();
+      for (const id of ["heads", "layers"]) {
+        const names = [...element(id).tHead.rows[0].cells].map((head) => head.dataset.column);
+        content[id] = Object.entries(content[id]).map(([name, cells]) => {
+          const index = names.indexOf(name);
+          const chance = names.indexOf(element(id).tHead.rows[0].cells[index].dataset.chance);
+          const own = rowsOf[id].map(({ cells }) => cells[index].cloneNode(true));
+          return { index, chance, own, there: cells.map((texts) => texts.split(" ")) };
+        });
+      }
+      return content;
+    }
+
+    function bars(id, { index, chance }) {
+      const values = rowsOf[id].map(({ cells }) => numberOf(cells[index].textContent));
+      const chances = rowsOf[id].map(({ cells }) => (chance < 0 ? NaN : numberOf(cells[chance].textContent)));
+      const longest = Math.max(0, ...[...values, ...chances].filter((value) => !Number.isNaN(value)));
+      rowsOf[id].forEach(({ cells }, place) => {
+        const cell = cells[index], marked = !Number.isNaN(chances[place]) && longest > 0;
+        cell.removeAttribute("style");
+        cell.classList.toggle("c", marked);
+        if (longest > 0 && !Number.isNaN(values[place])) cell.style.setProperty("--v", values[place] / longest);
+        if (marked) cell.style.setProperty("--c", chances[place] / longest);
+      });
+    }
+
+    function fill(id, columns) {
+      const target = element(id);
+      for (const { index, own, there } of columns)
+        rowsOf[id].forEach((row, place) => {
+          if (chosen === null) row.cells[index].replaceWith(own[place].cloneNode(true));
+          else row.cells[index].textContent = there[place][chosen - 5];
+        });
+      if (chosen !== null) columns.forEach((column) => bars(id, column));
+      const sorted = target.querySelector("[aria-sort]");
+      if (sorted) sortBy(target, sorted.cellIndex, sorted.getAttribute("aria-sort") === "descending");
+    }
+
+    async function show() {
+      const content = await (unpacked ??= unpack());
+      fill("heads", content.heads);
+      fill("layers", content.layers);
+      rows.forEach((one) => (one.values = [...one.row.cells].map((cell) => numberOf(cell.textContent))));
+      changed();
+      list.innerHTML = chosen === null ? ownFindings : content.findings[chosen - 5];
+    }
+
+    function move(hundredths) {
+      for (const box of boxes) {
+        const own = hundredths === null || String(hundredths) === box.dataset.own;
+        chosen = own ? null : hundredths;
+        const range = box.querySelector("input"), output = box.querySelector("output"), button = box.querySelector("button");
+        output.dataset.own ??= output.textContent;
+        range.value = own ? range.defaultValue : hundredths / 100;
+        output.textContent = own ? output.dataset.own : (hundredths / 100).toFixed(2);
+        range.setAttribute("aria-valuetext", own ? `${output.textContent}, the study's own` : `${output.textContent}, pooled over pairs`);
+        if (own && document.activeElement === button) range.focus(); // A button that goes out would take the focus along.
+        button.disabled = own;
+        box.querySelectorAll("[data-when]").forEach((words) => (words.hidden = (words.dataset.when === "own") !== own));
+      }
+      show();
+    }
+
+    for (const box of boxes) {
+      const range = box.querySelector("input");
+      range.value = range.defaultValue; // A browser that goes back remembers where it stood.
+      range.addEventListener("input", () => move(Math.round(range.value * 100)));
+      box.querySelector("button").addEventListener("click", () => move(null));
+      box.hidden = false;
+    }
+  }
+
   choosable();
   sortable(table);
   sortable(element("layers"));
@@ -144,7 +227,8 @@
   layer.addEventListener("change", changed);
   showColumns();
   changed();
-  document.querySelector(".controls").hidden = false;
+  thresholds();
+  measure.closest(".controls").hidden = false;
   element("map").hidden = false;
 
   document.querySelectorAll("figure img").forEach((image) =>
