@@ -28,15 +28,25 @@ FINE_BINS = EQUAL_BINS + 140
 THRESHOLDS = np.arange(5, 96) / 100
 """At which a study can be read afterwards."""
 
-_EDGES = (-0.5, -0.3, -0.1, *np.arange(-8, 10, 2) / 100, *np.arange(10, 30, 2) / 100, *np.arange(30, 90, 5) / 100)
+_ABOUT_0 = (4, 8, 12, 16, 22, 30, 40, 52, 68, 88, 110, 140, 170, 200)
+_EDGES = (
+    *(-500, -250, -120, -60, -30, -16, -8, -4, 0, *_ABOUT_0),
+    *range(250, 850, 50),
+    *(840, 880, 910, 940, 960, 980),
+)
+"""Of coarse bins, in thousandths: narrow about 0, where most values of many heads lie."""
+_HALF_OCTAVES = EQUAL_BINS + (4 << OCTAVE_BITS)
+"""From 0.99 on coarse bins are half an octave each, so far; from there on, two."""
 _COARSE_EDGES = (
     0,
-    *(round((edge + 1) * VALUE_BINS / 2) * CUT for edge in (*_EDGES, *np.arange(90, 99) / 100)),
-    *range(EQUAL_BINS, FINE_BINS, 2 << OCTAVE_BITS),
+    *sorted((edge + 1000) * VALUE_BINS * CUT // 2000 for edge in _EDGES),
+    *range(EQUAL_BINS, _HALF_OCTAVES, 1 << OCTAVE_BITS - 1),
+    *range(_HALF_OCTAVES, FINE_BINS, 2 << OCTAVE_BITS),
     FINE_BINS,
 )
 COARSE_EDGES: NDArray[np.int64] = np.array(_COARSE_EDGES, dtype=np.int64)
-"""Where coarse bins begin and end among the fine ones; in coarse ones values are kept for each group of texts."""
+"""Where coarse bins begin and end among the fine ones; in coarse ones values are kept for each group of texts. Where
+all values of a head lie in one or two of them, its AUC would seem surer than it is."""
 COARSE_BINS = len(COARSE_EDGES) - 1
 
 

@@ -12,6 +12,7 @@ from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.one_text.view import OneText
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -42,6 +43,13 @@ class Study(StudyFolder):
     def example(self) -> View:
         """The one text that the study keeps, for figures that show one."""
         return View.load(self.folder)
+
+    @cached_property
+    def stability(self) -> pd.DataFrame:
+        """Would other texts give the same order of heads? A row per column of `heads`, see `insight.stability`."""
+        from headscope.insight.stability import stability
+
+        return stability(self)
 
     def at(self, threshold: float) -> ShownAt:
         """The study as it reads at another threshold, 0.05 to 0.95 in steps of 0.01, without a new run.
