@@ -42,17 +42,6 @@ def over_chance(study: StudyFolder, table: str, name: str, chance: str, times: f
     return value.joined(by_chance, lambda one, other: one - times * other)
 
 
-def discovered(found: Estimate, rate: float = 0.05) -> NDArray[np.bool_]:
-    """(N,): which numbers differ from 0, where of those that are named at most this share may be named wrongly
-    (Benjamini and Hochberg). Where there are too few texts, none."""
-    p = np.where(np.isnan(found.p_values()), 1.0, found.p_values())
-    order = np.argsort(p, kind="stable")
-    passing = np.flatnonzero(p[order] <= rate * np.arange(1, len(p) + 1) / len(p))
-    chosen = np.zeros(len(p), dtype=np.bool_)
-    chosen[order[: passing[-1] + 1 if len(passing) else 0]] = True
-    return chosen
-
-
 def told(
     study: StudyFolder, table: str, names: str | Sequence[str], places: int | Numbers, value: float, unit: Unit
 ) -> str:
