@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
+from headscope.insight.discoveries import told_from_chance
+from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Unit
-from headscope.measure.jackknife import FEWEST, Estimate, NotByGroup
+from headscope.measure.jackknife import FEWEST, Estimate, NotByGroup, within
 from headscope.wording import counted, ranged
 
 Numbers = NDArray[np.int64]
@@ -45,12 +47,7 @@ def over_chance(study: StudyFolder, table: str, name: str, chance: str, times: f
 def discovered(found: Estimate, rate: float = 0.05) -> NDArray[np.bool_]:
     """(N,): which numbers differ from 0, where of those that are named at most this share may be named wrongly
     (Benjamini and Hochberg). Where there are too few texts, none."""
-    p = np.where(np.isnan(found.p_values()), 1.0, found.p_values())
-    order = np.argsort(p, kind="stable")
-    passing = np.flatnonzero(p[order] <= rate * np.arange(1, len(p) + 1) / len(p))
-    chosen = np.zeros(len(p), dtype=np.bool_)
-    chosen[order[: passing[-1] + 1 if len(passing) else 0]] = True
-    return chosen
+    return told_from_chance(found, rate=rate).found
 
 
 def told(
@@ -61,7 +58,7 @@ def told(
     found = estimate(study, table, *([names] if isinstance(names, str) else names))
     if found is None:
         return ranged(value, None, None, unit)
-    low, high = found.at(np.atleast_1d(places)).mean().interval()
+    low, high = within(unit, found.at(np.atleast_1d(places)).mean())
     return ranged(value, float(low[0]), float(high[0]), unit)
 
 
@@ -79,7 +76,7 @@ def _intervals(study: StudyFolder, table: str, name: str) -> tuple[Reals, Reals]
     found = estimate(study, table, name)
     if found is None or np.isnan(found.error).all():
         return None
-    return found.interval()
+    return within(columns(study.manifest.gives)[name].unit, found)
 
 
 def too_few_texts(study: StudyFolder) -> str | None:
