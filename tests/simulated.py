@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headscope.measure.catalogue import columns
-from headscope.measure.declaration import GROUPS, RELATIONS, SETS
+from headscope.measure.declaration import GROUPS, RELATIONS, SETS, Unit
 from headscope.measure.jackknife import Estimate, Jackknife, within
 
 BINS = np.linspace(-2.2, 2.7, 15)
@@ -139,21 +138,12 @@ NUMBERS = {
     "AUC": auc,
     "rare": rare,
 }
-COLUMNS = {
-    number: columns()[name]
-    for number, name in {
-        "share": "same_sentence_probability",
-        "rare": "same_sentence_probability",
-        "pooled": "mean_distance",
-        "signal to noise": "signal_to_noise_sentence",
-        "AUC": "same_sentence_auc",
-    }.items()
-}
-"""Which column each is; a difference is none."""
+UNITS: dict[str, Unit] = {"difference": "difference", "pooled": "tokens", "signal to noise": "difference"}
+"""Of each, but for shares."""
 
 
 def coverage(number: str, kind: str, texts: int, corpora: int, seed: int = 0, alike: float = 0.4) -> float:
     """How often the 95 % interval holds the truth, over simulated corpora of so many texts."""
     found, truth = NUMBERS[number](Corpora(kind, corpora, texts, seed, alike))
-    low, high = within(COLUMNS[number], found) if number in COLUMNS else found.interval()
+    low, high = within(UNITS.get(number, "share"), found)
     return float(np.mean((low <= truth) & (truth <= high)))

@@ -119,13 +119,13 @@ def test_the_mean_of_numbers_leaves_out_those_that_are_not_there() -> None:
 def test_intervals_of_shares_stay_between_0_and_1_and_lean_to_the_middle() -> None:
     means = np.random.default_rng(5).beta(0.3, 6, size=(12, 4))
     found = of_means(np.ones(12), np.concatenate([means, np.zeros((12, 1)), np.ones((12, 1))], 1))
-    low, high = within(columns()["repeat_probability"], found)
+    low, high = within("share", found)
     assert ((low > 0) & (low < found.value) & (found.value < high))[:4].all()
     assert (high - found.value > found.value - low)[:4].all()
     assert (low[4:] == found.value[4:]).all()
     assert (high[4:] == found.value[4:]).all()
-    assert (within(columns()["mean_distance"], found)[0] >= 0).all()
-    assert within(columns()["signal_to_noise_sentence"], found)[0] == pytest.approx(found.interval()[0])
+    assert (within("tokens", found)[0] >= 0).all()
+    assert within("difference", found)[0] == pytest.approx(found.interval()[0])
 
 
 def of_texts(examples) -> set[int]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
+from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Unit
-from headscope.measure.jackknife import FEWEST, Estimate, NotByGroup
+from headscope.measure.jackknife import FEWEST, Estimate, NotByGroup, within
 from headscope.wording import counted, ranged
 
 Numbers = NDArray[np.int64]
@@ -50,7 +51,7 @@ def told(
     found = estimate(study, table, *([names] if isinstance(names, str) else names))
     if found is None:
         return ranged(value, None, None, unit)
-    low, high = found.at(np.atleast_1d(places)).mean().interval()
+    low, high = within(unit, found.at(np.atleast_1d(places)).mean())
     return ranged(value, float(low[0]), float(high[0]), unit)
 
 
@@ -68,7 +69,7 @@ def _intervals(study: StudyFolder, table: str, name: str) -> tuple[Reals, Reals]
     found = estimate(study, table, name)
     if found is None or np.isnan(found.error).all():
         return None
-    return found.interval()
+    return within(columns(study.manifest.gives)[name].unit, found)
 
 
 def too_few_texts(study: StudyFolder) -> str | None:

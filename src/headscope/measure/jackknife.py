@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headscope.corpus.traits import TEXT, Traits
 from headscope.measure.catalogue import STATES, columns
-from headscope.measure.declaration import Arrays, Column, LayerRatio, Total, Value
+from headscope.measure.declaration import Arrays, Column, LayerRatio, Total, Unit, Value
 from headscope.measure.student import quantile, two_sided
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def intervals_table(
 def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> pd.DataFrame:
     import pandas as pd
 
-    low, high = within(column, estimate)
+    low, high = within(column.unit, estimate)
     heads = len(estimate.value) // len(layers)
     return pd.DataFrame(
         {
@@ -254,24 +254,20 @@ def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> 
     )
 
 
-def within(column: Column, estimate: Estimate) -> tuple[Numbers, Numbers]:
-    """(N,) each: the ends of a column's 95 % intervals, no lower or higher than such numbers can be.
+def within(unit: Unit, estimate: Estimate) -> tuple[Numbers, Numbers]:
+    """(N,) each: the ends of 95 % intervals, no lower or higher than numbers of this unit can be.
 
     Those of a share lie evenly about it in the logarithm of its odds: a share that is next to nothing in most texts and
-    large in a few is more often far too low than far too high. An AUC is no share of anything kept by group.
+    large in a few is more often far too low than far too high.
     """
     low, high = estimate.interval()
-    if column.unit == "difference":
+    if unit == "difference":
         return low, high
-    low = np.maximum(low, 0)
-    if column.unit != "share":
-        return low, high
-    high = np.minimum(high, 1)
-    if column.resampled is not None:
-        return low, high
+    if unit != "share":
+        return np.maximum(low, 0), high
     value = estimate.value
     between = (value > 0) & (value < 1)
-    odds = np.where(between, value / np.where(between, 1 - value, 1), 1)
-    reach = (estimate.interval()[1] - value) / np.where(between, value * (1 - value), 1)
-    below, above = (0.5 + 0.5 * np.tanh((np.log(odds) + side * reach) / 2) for side in (-1, 1))
-    return np.where(between, below, low), np.where(between, above, high)
+    inside = np.where(between, value, 0.5)
+    odds, reach = np.log(inside / (1 - inside)), (high - value) / (inside * (1 - inside))
+    below, above = (0.5 + 0.5 * np.tanh((odds + side * reach) / 2) for side in (-1, 1))
+    return np.where(between, below, np.maximum(low, 0)), np.where(between, above, np.minimum(high, 1))
