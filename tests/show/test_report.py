@@ -445,7 +445,7 @@ def moved(view, slider, threshold):
 def test_the_slider_shows_what_the_study_says_at_each_threshold(opened, written, study):
     view = opened(written)
     before = {name: cells_of(view, "heads", name) for name in study.heads}
-    told = view.inner_html(".findings")
+    told, whole = view.inner_html(".findings"), view.inner_html("#heads")
     for moving, threshold in (
         ("threshold-of-heads", 0.55),
         ("threshold-of-findings", 0.07),
@@ -458,6 +458,8 @@ def test_the_slider_shows_what_the_study_says_at_each_threshold(opened, written,
                 expected = [shown(value, columns()[name]) for value in at.column(table, name)]
                 assert cells_of(view, table, name) == expected, name
             assert set(cells_of(view, table, "focal_share")) == {"–"}
+            of_column = f"#{table} tbody tr > :nth-child({list(getattr(study, table)).index('mean_distance') + 1})"
+            assert view.locator(f"{of_column}[title]").count() == 0, "no interval is known there"
         assert cells_of(view, "heads", "attention_self") == before["attention_self"]
         text = view.inner_text(".findings").replace("\u00a0", " ")
         for finding in findings(at):
@@ -471,7 +473,7 @@ def test_the_slider_shows_what_the_study_says_at_each_threshold(opened, written,
     view.locator(".threshold button").first.click()
     view.wait_for_timeout(300)
     assert {name: cells_of(view, "heads", name) for name in study.heads} == before
-    assert view.inner_html(".findings") == told
+    assert (view.inner_html(".findings"), view.inner_html("#heads")) == (told, whole)
     assert "means over windows" in view.locator(".threshold").first.inner_text()
     assert view.locator(".threshold button").first.is_disabled()
     assert view.problems == []

@@ -160,6 +160,7 @@
       rowsOf[id].forEach(({ cells }, place) => {
         const cell = cells[index], marked = !Number.isNaN(chances[place]) && longest > 0;
         cell.removeAttribute("style");
+        cell.removeAttribute("title"); // Its interval is that of the study's own threshold.
         cell.classList.toggle("c", marked);
         if (longest > 0 && !Number.isNaN(values[place])) cell.style.setProperty("--v", values[place] / longest);
         if (marked) cell.style.setProperty("--c", chances[place] / longest);
