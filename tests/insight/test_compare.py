@@ -11,6 +11,7 @@ import torch
 import headscope
 from headscope import HeadscopeError, compare
 from headscope.cli.app import app
+from headscope.insight.comparing import QUANTITIES
 from headscope.insight.matching import PROFILE, match_heads
 from headscope.model.loading import Model
 
@@ -98,7 +99,7 @@ def test_heads_without_high_pairs_match_nothing():
 def test_the_figure_has_a_panel_a_quantity_and_a_line_a_model(comparison):
     figure = comparison.figure()
     panels = [axes for axes in figure.axes if axes.lines]
-    assert len(panels) == 6
+    assert len(panels) == len(QUANTITIES)
     table = comparison.table
     for axes in panels:
         models = [line for line in axes.lines if line.get_label() in comparison.models]

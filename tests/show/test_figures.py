@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 import headscope
 from headscope import HeadscopeError, Study
 from headscope.insight import choices
+from headscope.measure.catalogue import columns
 from headscope.model.loading import Model
 from headscope.show import figures
 from headscope.show.figures import atlas, fig05, rows, style, tokens
@@ -131,7 +132,7 @@ def test_the_head_with_the_clearest_blocks_is_shown(study: Study) -> None:
         (6, 0, "repeat_histogram", "repeat_probability", "repeat_chance"),
         (6, 1, "repeat_in_sentence_histogram", "repeat_probability_in_sentence", None),
         (8, 0, "same_sentence_histogram", "same_sentence_probability", "same_sentence_chance"),
-        (11, 0, "focal_share_histogram", "focal_share", None),
+        (11, 0, "focal_share_histogram", "focal_share", "focal_chance"),
     ],
 )
 def test_a_row_is_the_distribution_of_a_head(
@@ -146,11 +147,9 @@ def test_a_row_is_the_distribution_of_a_head(
         assert_allclose(shown[f"head {head}"], shares(counts[head]))
     marks = [collection.get_segments()[0] for collection in axes.collections]
     at = [mark[0][0] for mark in marks]
-    expected = [
-        value
-        for row in table.itertuples()
-        for value in ([getattr(row, chance)] if chance else []) + [getattr(row, mean)]
-    ]
+    given_distance = columns()[mean].given_distance
+    marked = [name for name in (chance, given_distance, mean) if name is not None]
+    expected = [getattr(row, name) for row in table.itertuples() for name in marked]
     assert_allclose(at, expected)
     decimals = 3 if number == 6 else 2
     assert [text for text in texts(axes) if re.fullmatch(r"[\d.]+", text)] == [

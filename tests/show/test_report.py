@@ -182,10 +182,11 @@ def test_the_tables_of_the_page_are_the_tables_of_the_study(read, study):
 
 def test_bars_and_strokes_are_in_proportion(study):
     column = next(column for column in columns_of(study.heads) if column.name == "same_sentence_probability")
-    longest = max(study.heads.same_sentence_probability.max(), study.heads.same_sentence_chance.max())
-    for cell, value in zip(column.cells, study.heads.same_sentence_probability, strict=True):
+    shares, chances = study.heads.same_sentence_probability, study.heads.same_sentence_chance_by_distance
+    longest = max(shares.max(), chances.max())
+    for cell, value, chance in zip(column.cells, shares, chances, strict=True):
         assert cell.bar == pytest.approx(value / longest, abs=0.001)
-        assert cell.chance == pytest.approx(study.heads.same_sentence_chance[0] / longest, abs=0.001)
+        assert cell.chance == pytest.approx(chance / longest, abs=0.001)
 
 
 @pytest.mark.parametrize(

@@ -158,9 +158,8 @@ def same_sentence(study: StudyFolder) -> Finding | None:
             f"alone gives {percent(near)} and chance {percent(chance)}."
         )
     sentence += _heads_over(study, "same_sentence_probability", "same_sentence_chance_by_distance", "that")
-    return Finding(
-        "Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", near, figure="8", beside=GIVEN
-    )
+    what = f"pairs in one sentence, layer {layer}"
+    return Finding("Same sentence", sentence, value, what, near, figure="8", beside=GIVEN)
 
 
 def _heads_over(study: StudyFolder, column: str, chance: str, what: str) -> str:
@@ -266,9 +265,8 @@ def carried(study: StudyFolder) -> Finding | None:
         f"In {where}, separators draw {sure_paid} of the attention and bring {sure} of what it carries, each "
         f"weight times the length of the value it brings: {meaning}."
     )
-    return Finding(
-        "What attention carries", sentence, value, f"carried from separators, {where}", paid, beside="attention"
-    )
+    what = f"carried from separators, {where}"
+    return Finding("What attention carries", sentence, value, what, paid, beside="attention")
 
 
 def mean_vector(study: StudyFolder) -> Finding | None:

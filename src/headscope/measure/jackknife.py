@@ -176,8 +176,8 @@ class Jackknife:
 
     def estimate(self, table: str, name: str) -> Estimate:
         """Of a column of `heads` or `layers`, a number a row. NotByGroup: it is made of what is not kept by group."""
-        column = self._columns[name]
-        if column.value is None:
+        column = self._columns.get(name)
+        if column is None or column.value is None:
             raise NotByGroup(name)
         found = self.made(table, column.resampled or column.value)
         if column.resampled is None:
