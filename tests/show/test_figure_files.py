@@ -28,7 +28,7 @@ def study(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def test_all_figures_are_written(study: Study, tmp_path: Path) -> None:
     written = study.figures(tmp_path / "f", progress=False)
-    names = [f"fig{number:02d}" for number in range(2, 14)] + ["spectrum", "atlas"]
+    names = [f"fig{number:02d}" for number in range(2, 14)] + ["spectrum", "thresholds", "atlas"]
     assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("png", "svg")]
     for path in written:
         assert path.stat().st_size < 1_500_000

@@ -299,6 +299,25 @@ def test_only_layers_that_were_measured_are_shown(silenced: Model, sample: list[
         partial.figure(7, layers=[2])
 
 
+def test_the_figure_of_thresholds_shows_the_study_at_each(study: Study) -> None:
+    figure = study.figure("thresholds", layers=[0, 2])
+    many, distance, sentence, _, heads, _ = figure.axes
+    assert many.get_yscale() == "log"
+    for axes, column in ((many, "pairs_per_window"), (distance, "mean_distance")):
+        first, last = [line for line in axes.lines if len(line.get_xdata()) > 2]
+        for line, layer in ((first, 0), (last, 2)):
+            for place in (0, 25, 90):
+                at = study.at(line.get_xdata()[place])
+                assert_allclose(line.get_ydata()[place], at.layers[column][layer])
+    at = study.at(0.3)
+    lift = at.layers.same_sentence_probability / at.layers.same_sentence_chance_by_distance
+    drawn = [line.get_ydata()[25] for line in sentence.lines if len(line.get_xdata()) > 2]
+    assert_allclose(drawn[:2], lift[[0, 2]])
+    lifts = at.heads.same_sentence_probability / at.heads.same_sentence_chance_by_distance
+    assert next(line.get_ydata()[25] for line in heads.lines if len(line.get_xdata()) > 2) == (lifts > 1.1).sum()
+    assert next(line.get_xdata()[0] for line in heads.lines if len(line.get_xdata()) == 2) == 0.3
+
+
 def test_a_head_without_high_pairs_says_so(study: Study) -> None:
     layer, head = SILENT
     assert study.heads.pairs[layer * 4 + head] == 0

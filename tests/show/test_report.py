@@ -23,7 +23,7 @@ from headscope.insight.findings import findings
 from headscope.measure.catalogue import columns
 from headscope.model.loading import Model
 from headscope.show import figures
-from headscope.show.report import content, page, pictures, summary, write_report
+from headscope.show.report import content, page, pictures, slider, summary, write_report
 from headscope.show.report.tables import columns_of, shown
 
 SCRIPT = "<script>alert(1)</script>"
@@ -363,6 +363,7 @@ def opened(browser):
         view.goto(path.resolve().as_uri())
         pages.append(view)
         assert problems == []
+        view.problems = problems
         return view
 
     yield opening
@@ -412,6 +413,176 @@ def test_heads_are_sorted_filtered_and_chosen(opened, written, study):
     view.locator("#map button").nth(5).click()
     chosen = view.locator("#heads tr.chosen th").all_inner_texts()
     assert chosen == ["1", "1"]
+
+
+MOVING = ("pairs", "pairs_per_window", "mean_distance", "repeat_probability", "repeat_probability_in_sentence",
+          "repeat_chance", "same_sentence_probability", "same_sentence_chance", "same_sentence_chance_by_distance",
+          "repeat_chance_by_distance")  # fmt: skip
+
+
+def cells_of(view, table, name):
+    """The column as the browser shows it, in the order of the study, hidden or not."""
+    read = """([table, name]) => {
+      const heads = [...document.querySelectorAll(`#${table} thead th`)].map((head) => head.dataset.column);
+      return [...document.querySelectorAll(`#${table} tbody tr`)].map((row) => [
+        Number(row.cells[0].textContent), table === "heads" ? Number(row.cells[1].textContent) : 0,
+        row.cells[heads.indexOf(name)].textContent]);
+    }"""
+    return [text for _, _, text in sorted(view.evaluate(read, [table, name]))]
+
+
+def moved(view, slider, threshold):
+    """Move a slider as a hand does, and wait for the page."""
+    view.evaluate(
+        "([id, value]) => { const range = document.getElementById(id); range.value = value;"
+        " range.dispatchEvent(new Event('input')); }",
+        [slider, threshold],
+    )
+    view.wait_for_timeout(300)
+
+
+@pytest.mark.browser
+def test_the_slider_shows_what_the_study_says_at_each_threshold(opened, written, study):
+    view = opened(written)
+    before = {name: cells_of(view, "heads", name) for name in study.heads}
+    told = view.inner_html(".findings")
+    for moving, threshold in (
+        ("threshold-of-heads", 0.55),
+        ("threshold-of-findings", 0.07),
+        ("threshold-of-heads", 0.95),
+    ):
+        moved(view, moving, threshold)
+        at = study.at(threshold)
+        for table in ("heads", "layers"):
+            for name in MOVING:
+                expected = [shown(value, columns()[name]) for value in at.column(table, name)]
+                assert cells_of(view, table, name) == expected, name
+            assert set(cells_of(view, table, "focal_share")) == {"–"}
+        assert cells_of(view, "heads", "attention_self") == before["attention_self"]
+        text = view.inner_text(".findings").replace("\u00a0", " ")
+        for finding in findings(at):
+            if finding.topic in ("Same sentence", "Repeated tokens", "Distance", "Range of heads"):
+                assert finding.sentence in text
+        assert "at 0.3" in text, "focal tokens are those of the study"
+        for box in view.locator(".threshold").all():
+            assert box.locator("output").inner_text() == f"{threshold:.2f}"
+            assert float(box.locator("input").input_value()) == threshold
+            assert "pooled over the pairs" in box.inner_text()
+    view.locator(".threshold button").first.click()
+    view.wait_for_timeout(300)
+    assert {name: cells_of(view, "heads", name) for name in study.heads} == before
+    assert view.inner_html(".findings") == told
+    assert "means over windows" in view.locator(".threshold").first.inner_text()
+    assert view.locator(".threshold button").first.is_disabled()
+    assert view.problems == []
+
+
+@pytest.mark.browser
+def test_the_slider_is_moved_by_keys_and_keeps_the_order_and_the_choice(opened, written, study):
+    view = opened(written)
+    view.locator('#heads th[data-column="mean_distance"] [role=button]').click()
+    view.select_option("#layer", "2")
+    hand = view.get_by_label("Threshold").nth(1)
+    hand.focus()
+    for _ in range(3):
+        hand.press("ArrowRight")
+    view.wait_for_timeout(300)
+    at = study.at(0.33)
+    of_layer = at.heads[at.heads.layer == 2].mean_distance
+    column = list(study.heads.columns).index("mean_distance") + 1
+    cells = view.locator(f"#heads tbody tr:not([hidden]) td:nth-child({column})").all_inner_texts()
+    assert cells == [f"{value:.1f}" for value in sorted(of_layer, reverse=True)]
+    assert hand.get_attribute("aria-valuetext") == "0.33, pooled over pairs"
+    assert (
+        view.locator("#map button")
+        .first.get_attribute("aria-label")
+        .endswith(shown(at.heads.repeat_probability[0], columns()["repeat_probability"]))
+    )
+    for _ in range(3):
+        hand.press("ArrowLeft")
+    view.wait_for_timeout(300)
+    assert hand.get_attribute("aria-valuetext") == "0.3, the study's own"
+    own = [shown(value, columns()["repeat_probability"]) for value in study.heads.repeat_probability]
+    assert cells_of(view, "heads", "repeat_probability") == own
+    assert view.problems == []
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_at_the_own_threshold_windows_and_pooled_stand_side_by_side(study, written):
+    header, *rows = Reader(written.read_text("utf-8")).cells["beside"]
+    both = [study.layers, study.at(0.3).layers]
+    place = header.index("same sentence,\u00a0%: windows")
+    assert header[place + 1] == "same sentence,\u00a0%: pooled"
+    for row, *values in zip(rows, *(table.same_sentence_probability for table in both), strict=True):
+        assert row[place : place + 2] == [f"{100 * value:.1f}" for value in values]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_study_of_an_older_version_has_no_slider(study, tiny, sample, tmp_path, monkeypatch):
+    assert 'id="at-thresholds"' in page(study)
+    monkeypatch.setattr("headscope.folder.study_folder.StudyFolder.keeps_spectra", False)
+    html = page(study)
+    assert 'at-thresholds">' not in html
+    assert 'type="range"' not in html
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_threshold_between_two_steps_has_a_slider_and_a_way_back(tiny, sample, tmp_path):
+    odd = headscope.study(
+        tiny, sample[:1], out=tmp_path / "s", length=16, max_windows=3, threshold=0.333, progress=False
+    )
+    html = page(odd)
+    assert 'data-own=""' in html
+    assert 'value="0.33"' in html
+    assert "Back to 0.333" in html
+    assert 'id="beside"' not in html, "what is pooled at 0.333 is not known"
+
+
+def test_the_slider_adds_little_to_the_page(study):
+    """Of 12 x 12 heads: what is measured here for 3 x 4, twelve times as much, and the findings."""
+    made = slider.slider(study, lambda told, only: "".join(finding.sentence for finding in told))
+    assert len(made.packed) * 12 < 600_000
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_report_at_another_threshold_lies_beside_that_of_the_study(study, tmp_path):
+    own = (study.folder / "report.html").read_bytes()
+    told = CliRunner().invoke(app, ["report", str(study.folder), "--threshold", "0.2"])
+    assert told.exit_code == 0, told.output
+    path = study.folder / "report-0.20.html"
+    assert told.output.strip().endswith(str(path))
+    assert (study.folder / "report.html").read_bytes() == own
+    read = Reader(path.read_text("utf-8"))
+    text = " ".join(read.text.replace("\u00a0", " ").split())
+    assert "Read at the threshold 0.2; the study was run with 0.3." in text
+    assert "pooled over the pairs of all windows, not means over windows" in text
+    assert (
+        "Left out. The findings “Focal token” and “Division of labour” are known at the study's own threshold, 0.3"
+        in text
+    )
+    header, *rows = read.cells["heads"]
+    place = header.index("repeats,\u00a0%")
+    assert [row[place] for row in rows] == [f"{100 * share:.1f}" for share in study.at(0.2).heads.repeat_probability]
+    assert "focal share,\u00a0%" not in header
+    assert 'type="range"' not in path.read_text("utf-8")
+    assert study.report(threshold=0.2) == path
+    path.unlink()
+    refused = CliRunner().invoke(app, ["report", str(study.folder), "--threshold", "0.333"])
+    assert refused.exit_code == 2
+    assert "the nearest is 0.33" in " ".join(refused.output.split())
+
+
+def test_figures_of_what_is_known_at_the_own_threshold_alone_are_left_out(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "FIGURES", {number: figures.FIGURES[number] for number in ("8", "10", "13")})
+    drawn, missing = pictures.pictures(study.at(0.2))
+    assert [picture.number for picture in drawn] == ["13"]
+    assert len(missing) == 2
+    assert all("is known at the study's own threshold 0.3 alone" in sentence for sentence in missing)
+    written = study.at(0.2).figures(formats=["png"], progress=False)
+    assert written == [study.folder / "figures-0.20" / "fig13.png"]
+    shutil.rmtree(study.folder / "figures-0.20")
+    with pytest.raises(headscope.HeadscopeError, match="known at the study's own threshold"):
+        study.at(0.2).figure(10)
 
 
 @pytest.mark.browser

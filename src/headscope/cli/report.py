@@ -21,7 +21,7 @@ def command(
     threshold: Annotated[
         float | None,
         typer.Option(
-            help="Read the study at another threshold, 0.05 to 0.95 in steps of 0.01; shares are then pooled over pairs.",
+            help="Read the study at another threshold, 0.05 to 0.95 in steps of 0.01; shares are pooled over pairs.",
             metavar="NUMBER",
             show_default=False,
         ),

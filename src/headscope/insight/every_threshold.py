@@ -13,8 +13,8 @@ from headscope.measure.bins import THRESHOLDS
 
 @dataclass(frozen=True)
 class EveryThreshold:
-    """studies: at each of `THRESHOLDS`, pooled over pairs. own: the findings at the threshold of the study; there: those
-    at each."""
+    """studies: at each of `THRESHOLDS`, pooled over pairs. own: the findings at the threshold of the study; there:
+    those at each."""
 
     studies: Sequence[StudyAt]
     own: list[Finding]

@@ -19,7 +19,8 @@ from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import attention_chance, distance_chance, kind_chance
 from headscope.insight.choices import nearest_and_farthest, row_of
-from headscope.insight.sureness import discovered, over_chance, told
+from headscope.insight.discoveries import told_from_chance
+from headscope.insight.sureness import over_chance, told
 from headscope.measure.declaration import Unit
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
@@ -163,7 +164,7 @@ def _heads_over(study: StudyFolder, column: str, chance: str, what: str) -> str:
     over = over_chance(study, "heads", column, chance)
     if over is None or np.isnan(over.error).all():
         return ""
-    count = int((discovered(over) & (over.value > 0)).sum())
+    count = int(told_from_chance(over).over.sum())
     return (
         f" By heads: {count or 'none'} of {len(over.value)} exceed{'s' if count == 1 else ''} {what} by a tenth or "
         "more (false discovery rate 5 %)."

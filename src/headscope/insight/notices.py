@@ -23,8 +23,8 @@ def notices(study: StudyFolder) -> list[str]:
     if isinstance(study, StudyAt):
         found.append(
             f"Read at the threshold {study.high.threshold:g}; the study was run with "
-            f"{study.own.manifest.options.threshold:g}. Shares and distances of high pairs are pooled over the pairs of "
-            "all windows, not means over windows, and have no intervals. What is known at the study's own threshold "
+            f"{study.own.manifest.options.threshold:g}. Shares and distances of high pairs are pooled over the pairs "
+            "of all windows, not means over windows, and have no intervals. What is known at the study's own threshold "
             "alone is left out."
         )
     return [sentence for sentence in found if sentence]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
-from headscope.insight.discoveries import told_from_chance
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Unit
 from headscope.measure.jackknife import FEWEST, Estimate, NotByGroup, within
@@ -42,12 +41,6 @@ def over_chance(study: StudyFolder, table: str, name: str, chance: str, times: f
     if value is None or by_chance is None:
         return None
     return value.joined(by_chance, lambda one, other: one - times * other)
-
-
-def discovered(found: Estimate, rate: float = 0.05) -> NDArray[np.bool_]:
-    """(N,): which numbers differ from 0, where of those that are named at most this share may be named wrongly
-    (Benjamini and Hochberg). Where there are too few texts, none."""
-    return told_from_chance(found, rate=rate).found
 
 
 def told(

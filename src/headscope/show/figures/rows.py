@@ -158,11 +158,11 @@ def layer_panels(
 
 def legend(figure: Figure, chance: bool, given_distance: bool = False) -> None:
     """At the foot: what the marks are."""
-    marks = [Line2D([], [], label="mean and its 95 % interval", **MEAN)]
+    marks = [Line2D([], [], label="mean, 95 % interval", **MEAN)]
     if chance:
         marks.append(Line2D([], [], label="chance", **style.CHANCE))
     if given_distance:
-        marks.append(Line2D([], [], label="chance given distance", **GIVEN_DISTANCE))
+        marks.append(Line2D([], [], label="given distance", **GIVEN_DISTANCE))
     drawn = figure.legend(
         handles=marks, loc="lower left", bbox_to_anchor=(0, 0), ncols=len(marks), handlelength=2, borderaxespad=0.1
     )

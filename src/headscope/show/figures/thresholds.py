@@ -28,11 +28,11 @@ NEEDS_SPECTRA = True
 CAPTION = (
     "What the study would say at any threshold, from 0.05 to 0.95; the grey line is the threshold it has, and the band "
     "is where the paper finds few values of N. Where a curve is level over the band, the choice of the threshold "
-    "matters little. A lift is a share divided by what chance gives: solid, by chance given distance, so that 1 is what "
-    "distance alone explains; dotted, by plain chance. Below: how many heads exceed chance by more than a tenth, and "
-    "how many heads of the last layer look far, as the paper's head 8 does: a mean distance of 50 tokens or more, "
-    "scaled to the window. All shares are pooled over the pairs of all windows, so at the study's own threshold they "
-    "differ a little from its tables. Focal tokens are known at that threshold alone."
+    "matters little. A lift is a share divided by what chance gives: solid, by chance given distance, so that 1 is "
+    "what distance alone explains; dotted, by plain chance. Below: how many heads exceed chance by more than a tenth, "
+    "and how many heads of the last layer look far, as the paper's head 8 does: a mean distance of 50 tokens or more, "
+    "scaled to the window. All shares are pooled over the pairs of all windows; the tables of the study hold means "
+    "over windows instead. Focal tokens are known at its own threshold alone."
 )
 FAR = 50 / 128
 """Of the window: the paper's bound for a head that looks far."""
@@ -128,4 +128,6 @@ def _curves(axes: Axes, values: NDArray[np.float64], colours: Sequence[Any], **l
 
 def _lift(shares: NDArray[np.float64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
     """NaN where chance gives nothing."""
-    return np.divide(shares, chances, out=np.full(shares.shape, np.nan), where=chances > 0)
+    lift: NDArray[np.float64] = np.full(shares.shape, np.nan)
+    np.divide(shares, chances, out=lift, where=chances > 0)
+    return lift

@@ -7,17 +7,21 @@ import hashlib
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headscope.errors import HeadscopeError
+from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.insight.claims import claims, heading, is_paper_model
 from headscope.insight.every_threshold import at_every_threshold
 from headscope.insight.findings import Finding, findings
 from headscope.insight.notices import notices
+from headscope.insight.stability import stability
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
 from headscope.show.report.slider import slider
-from headscope.show.report.tables import columns_of
+from headscope.show.report.tables import columns_of, ends_of
 from headscope.wording import listed, model_label, percent, ranges
 
 if TYPE_CHECKING:
@@ -72,7 +76,8 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
         left_out=_left_out(study) if isinstance(study, StudyAt) else [],
         missing=missing,
         example=_example(study),
-        heads=columns_of(study.heads, study.manifest.gives),
+        heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads")),
+        stability=_stability(study),
         terms=_terms(study),
         cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
         style=style,
@@ -128,9 +133,34 @@ def _common(study: StudyFolder) -> dict[str, Any]:
         "facts": facts(study),
         "findings": findings(study),
         "notices": notices(study),
-        "layers": columns_of(study.layers, study.manifest.gives),
+        "layers": columns_of(study.layers, study.manifest.gives, ends_of(study, "layers")),
         "paper_model": is_paper_model(study),
     }
+
+
+_CARRIED = {
+    "projection": "weights times lengths of values as the output projection maps them",
+    "value": "weights times lengths of values as they are",
+}
+
+
+def _stability(study: StudyFolder) -> list[list[str]]:
+    """A row of headings, then a row for each column that is shown first; empty where there are too few texts."""
+    try:
+        table = stability(study)
+    except AbsentError:
+        return []
+    known = columns(study.manifest.gives)
+    rows = [["", "halves", "fifths", "top tenth kept, %", "heads that stay in it"]]
+    for row in table.to_dict("records"):
+        term, kept = known[row["column"]], row["heads_kept"]
+        if term.overview:
+            shares = [row["halves"], row["fifths"], 100 * row["top_tenth_kept"]]
+            formats = ("{:.2f}", "{:.2f}", "{:.0f}")
+            numbers = ["–" if np.isnan(n) else form.format(n) for n, form in zip(shares, formats, strict=True)]
+            named = ", ".join(f"{layer}:{head}" for layer, head in kept[:8]) + (" …" if len(kept) > 8 else "")
+            rows.append([term.label, *numbers, named])
+    return rows
 
 
 def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
@@ -154,6 +184,7 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
             "Precision": model.dtype,
             "Heads": model.proof.sentence if model.proof else None,
             "Layers without attention": _others(model.other_layers) if model.other_layers else None,
+            "What attention carries": _CARRIED.get(model.carried_by or ""),
             "Weights, SHA-256": model.weights_sha256,
         },
         manifest.kind.capitalize(): {

@@ -57,8 +57,8 @@ def slider(study: StudyFolder, findings_html: Callable[[list[Finding], list[str]
 
 
 def _packed(study: StudyFolder, everywhere: Sequence[StudyAt], pages: list[str]) -> str:
-    """JSON, deflated, in base64. findings: the list at each threshold, as HTML. heads, layers: of each column that moves,
-    for each row its cells at all thresholds, with blanks between them."""
+    """JSON, deflated, in base64. findings: the list at each threshold, as HTML. heads, layers: of each column that
+    moves, for each row its cells at all thresholds, with blanks between them."""
     content: dict[str, object] = {"findings": pages}
     for table in ("heads", "layers"):
         moving = [term for term in _known(study, table) if term.of_high_pairs]
@@ -86,12 +86,12 @@ def _beside(study: StudyFolder, at: StudyAt) -> list[list[str]]:
     terms = [
         known[name]
         for term in _known(study, "layers")
-        if term.given_distance in at.layers
+        if term.given_distance is not None and term.given_distance in at.layers
         for name in (term.name, term.given_distance)
     ]
     if not terms:
         return []
-    rows = [["layer", *(f"{term.label}, {how}" for term in terms for how in ("windows", "pooled"))]]
+    rows = [["layer", *(f"{term.label},\u00a0%: {how}" for term in terms for how in ("windows", "pooled"))]]
     for place, layer in enumerate(study.manifest.layers):
         pairs = [(float(some.layers[term.name].iloc[place]), term) for term in terms for some in (study, at)]
         rows.append([str(layer), *(shown(value, term) for value, term in pairs)])

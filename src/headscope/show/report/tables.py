@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headscope.corpus.traits import TEXT, Traits
+from headscope.folder.array_file import AbsentError
+from headscope.folder.study_folder import StudyFolder
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 
 
 @dataclass(frozen=True)
 class Cell:
-    """text: the number as shown. bar, chance: share of the longest bar of the column; None: no bar, no mark."""
+    """text: the number as shown. bar, chance: share of the longest bar of the column; None: no bar, no mark.
+    interval: its 95 % interval as shown, where there is one."""
 
     text: str
     bar: float | None = None
     chance: float | None = None
+    interval: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,27 @@ class ShownColumn:
         return f"{self.term.label},\u00a0%" if self.term.unit == "share" else self.term.label
 
 
-def columns_of(table: pd.DataFrame, gives: Traits = TEXT) -> list[ShownColumn]:
+Ends = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""A column -> where the intervals of its rows begin and end."""
+
+
+def columns_of(table: pd.DataFrame, gives: Traits = TEXT, ends: Ends | None = None) -> list[ShownColumn]:
     """All columns of `heads` or `layers` that this version knows, in their order."""
     known = columns(gives)
-    return [_column(table, known[str(name)]) for name in table.columns if name in known]
+    return [_column(table, known[str(name)], ends or {}) for name in table.columns if name in known]
+
+
+def ends_of(study: StudyFolder, table: str) -> Ends:
+    """Of the columns of `heads` or `layers` that have intervals; none where the study has none."""
+    try:
+        intervals = study.intervals
+    except AbsentError:
+        return {}
+    rows = intervals[(intervals["head"] >= 0) == (table == "heads")]
+    return {
+        str(name): (of_column["low"].to_numpy(np.float64), of_column["high"].to_numpy(np.float64))
+        for name, of_column in rows.groupby("column", sort=False)
+    }
 
 
 def shown(value: float, term: Column) -> str:
@@ -59,7 +81,7 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def _column(table: pd.DataFrame, term: Column) -> ShownColumn:
+def _column(table: pd.DataFrame, term: Column, ends: Ends) -> ShownColumn:
     name = term.name
     topics = " ".join([term.topic.replace(" ", "-"), *(["overview"] if term.overview else [])])
     values = table[name].to_numpy(dtype=np.float64)
@@ -67,9 +89,16 @@ def _column(table: pd.DataFrame, term: Column) -> ShownColumn:
         return ShownColumn(name, term, topics, [Cell(shown(value, term)) for value in values])
     chances = table[term.chance].to_numpy(dtype=np.float64) if term.chance in table else np.full(len(values), np.nan)
     longest = np.nanmax(np.concatenate([values, chances, [0]]))
+    nothing = np.full(len(values), np.nan)
+    rows = zip(values, chances, *ends.get(name, (nothing, nothing)), strict=True)
     cells = [
-        Cell(shown(value, term), _part(value, longest), _part(chance, longest))
-        for value, chance in zip(values, chances, strict=True)
+        Cell(
+            shown(value, term),
+            _part(value, longest),
+            _part(chance, longest),
+            None if np.isnan(low) else f"{shown(low, term)} to {shown(high, term)}",
+        )
+        for value, chance, low, high in rows
     ]
     return ShownColumn(name, term, topics, cells)
 

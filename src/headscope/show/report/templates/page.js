@@ -171,7 +171,10 @@
       for (const { index, own, there } of columns)
         rowsOf[id].forEach((row, place) => {
           if (chosen === null) row.cells[index].replaceWith(own[place].cloneNode(true));
-          else row.cells[index].textContent = there[place][chosen - 5];
+          else {
+            row.cells[index].textContent = there[place][chosen - 5];
+            row.cells[index].removeAttribute("title");
+          }
         });
       if (chosen !== null) columns.forEach((column) => bars(id, column));
       const sorted = target.querySelector("[aria-sort]");
