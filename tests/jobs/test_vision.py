@@ -14,6 +14,7 @@ from headscope import HeadscopeError
 from headscope.cli.app import app
 from headscope.corpus.grid import Grid
 from headscope.corpus.images import Images, are_images, read_images
+from headscope.insight.findings import findings
 from headscope.measure.accumulate import ShardOfMeasures
 from headscope.model.families.small import FAMILIES, small_network
 from headscope.model.loading import Model
@@ -64,6 +65,7 @@ def test_at_another_threshold_the_number_of_pairs_is_known_and_their_distance_is
     assert "mean_distance" in study.heads
     assert not {"mean_distance", "focal_share"} & {*at.heads}
     assert study.at(0.5).heads["attention_self"].equals(study.heads["attention_self"])
+    assert "Range of heads" not in {finding.topic for finding in findings(at)}
 
 
 def test_heads_are_measured_as_they_are_for_texts(study, pictures):

@@ -67,6 +67,7 @@ def all_heads(study: StudyFolder) -> range:
 
 def nearest_and_farthest(study: StudyFolder, layers: Sequence[int] | None = None) -> list[tuple[int, int]]:
     """(layer, head) of the smallest and of the largest mean distance; one where there is but one head with pairs."""
+    study.column("heads", "mean_distance")  # Where it is absent, that is said: of images at another threshold.
     table = study.heads if layers is None else study.heads[study.heads.layer.isin(layers)]
     with_pairs = table.dropna(subset="mean_distance")
     enough = with_pairs[with_pairs.pairs_per_window >= FEW_PAIRS]

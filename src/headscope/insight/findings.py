@@ -25,6 +25,7 @@ from headscope.measure.declaration import Unit
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
 PUNCTUATION = ("sentence_end", "comma", "punctuation")
+GIVEN = "by distance alone"
 GAP = (0.1, 0.6)
 """Where the paper finds few values of N."""
 
@@ -36,6 +37,7 @@ class Finding:
     """A sentence, the number that supports it, and what chance gives (None where chance has no meaning).
 
     what: what `value` is. full: the most it could be, for bars. figure: the one of `figures.FIGURES` that shows it.
+    beside: what `chance` is called.
     """
 
     topic: str
@@ -46,6 +48,7 @@ class Finding:
     unit: Unit = "share"
     full: float = 1.0
     figure: str | None = None
+    beside: str = "chance"
 
 
 def findings(study: StudyFolder) -> list[Finding]:
@@ -155,7 +158,9 @@ def same_sentence(study: StudyFolder) -> Finding | None:
             f"alone gives {percent(near)} and chance {percent(chance)}."
         )
     sentence += _heads_over(study, "same_sentence_probability", "same_sentence_chance_by_distance", "that")
-    return Finding("Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", near, figure="8")
+    return Finding(
+        "Same sentence", sentence, value, f"pairs in one sentence, layer {layer}", near, figure="8", beside=GIVEN
+    )
 
 
 def _heads_over(study: StudyFolder, column: str, chance: str, what: str) -> str:
@@ -209,7 +214,9 @@ def repeats(study: StudyFolder) -> Finding | None:
         )
     if by != "repeat_chance":
         sentence += _heads_over(study, "repeat_probability", by, "it")
-    return Finding("Repeated tokens", sentence, value, f"pairs of equal tokens, {head_name(head)}", chance, figure="6")
+    what = f"pairs of equal tokens, {head_name(head)}"
+    beside = "chance" if by == "repeat_chance" else GIVEN
+    return Finding("Repeated tokens", sentence, value, what, chance, figure="6", beside=beside)
 
 
 def signal(study: StudyFolder) -> Finding | None:
@@ -259,7 +266,9 @@ def carried(study: StudyFolder) -> Finding | None:
         f"In {where}, separators draw {sure_paid} of the attention and bring {sure} of what it carries, each "
         f"weight times the length of the value it brings: {meaning}."
     )
-    return Finding("What attention carries", sentence, value, f"carried from separators, {where}", paid)
+    return Finding(
+        "What attention carries", sentence, value, f"carried from separators, {where}", paid, beside="attention"
+    )
 
 
 def mean_vector(study: StudyFolder) -> Finding | None:

@@ -87,7 +87,8 @@ def _column(table: pd.DataFrame, term: Column, ends: Ends) -> ShownColumn:
     values = table[name].to_numpy(dtype=np.float64)
     if term.topic == "run":
         return ShownColumn(name, term, topics, [Cell(shown(value, term)) for value in values])
-    chances = table[term.chance].to_numpy(dtype=np.float64) if term.chance in table else np.full(len(values), np.nan)
+    by = term.given_distance if term.given_distance in table else term.chance
+    chances = table[by].to_numpy(dtype=np.float64) if by in table else np.full(len(values), np.nan)
     longest = np.nanmax(np.concatenate([values, chances, [0]]))
     nothing = np.full(len(values), np.nan)
     rows = zip(values, chances, *ends.get(name, (nothing, nothing)), strict=True)
