@@ -17,10 +17,11 @@ import headscope
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
 from headscope.folder.writing import write
 from headscope.measure.accumulate import AllMeasures, ShardOfMeasures
-from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.measures import MEASURES
-from headscope.measure.observation import LayerSums, Seen, Tokens
+from headscope.measure.observation import LayerSums, Tokens
 from headscope.measure.observer import observer
+from headscope.measure.random_pairs import random_focal
+from headscope.measure.seen import Seen
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.options import Options
@@ -77,7 +78,6 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
         manifest = replace(small.manifest, example=None)
         total = ExactSum(shard.arrays())
-        total.unpack(SYMMETRIC, keep_rest=False)
         (Path(folder) / "large").mkdir()
         clock.time("write", lambda: write(Path(folder) / "large", manifest, total))
     per_window = {"read": cut.windows, "tokenise": cut.windows, "write": 1000}
@@ -107,15 +107,17 @@ def _observed(
         seen_here, sums_here = seen.layer(layer), sums[layer]
         clock.time(
             "attention, its sums and lines (also in the pass below)",
-            lambda: attention_pass(attention, heads, tokens, options, sums_here, seen_here),
+            lambda: attention_pass(attention, lengths, heads, tokens, options, sums_here, seen_here),
         )
         clock.time("similarity, Z Zᵀ (also in the pass below)", lambda: output @ output.mT)
         clock.time(
             "attention, similarity and counts, one pass over all heads",
-            lambda: observe(attention, output, heads, tokens, options, sums_here, seen_here),
+            lambda: observe(attention, output, lengths, heads, tokens, options, sums_here, seen_here),
         )
 
     capture.run_by_heads(tokens.ids, tokens.real.long(), receive, layers[-1])
+    drawn_from = tokens.ids.numpy(), tokens.part.numpy(), seen.pairs.numpy()
+    clock.time("random pairs, for the chance of a focal token", lambda: random_focal(*drawn_from, options.seed))
     for measure in MEASURES:
         if measure.update is not None:
             clock.time(f"measures: {next(iter(measure.states))}", partial(measure.update, shard.states, tokens, seen))
@@ -137,10 +139,16 @@ def _attention_pass() -> Callable[..., None]:
             of_one_head(place, layer)
 
     def run(
-        attention: torch.Tensor, heads: slice, tokens: Tokens, options: Options, sums: LayerSums, seen: Seen
+        attention: torch.Tensor,
+        lengths: torch.Tensor,
+        heads: slice,
+        tokens: Tokens,
+        options: Options,
+        sums: LayerSums,
+        seen: Seen,
     ) -> None:
         no_similarity = torch.empty(0, 0, 0)
-        of_all_heads(layer_of(attention, no_similarity, heads.start, tokens, options, sums, seen))
+        of_all_heads(layer_of(attention, no_similarity, lengths, heads.start, tokens, options, sums, seen))
 
     return run
 
