@@ -68,7 +68,7 @@ def cut(vectors: Vectors, using: str, segments: int | None) -> list[int]:
     chosen = Vectors(heads, pooled, vectors.known)
     placed = space_of([chosen], whole=True).place(chosen)
     sums = Sums(placed)
-    found = cut_with_penalty(sums, penalty_of([placed])) if segments is None else cut_into(sums, segments)
+    found = cut_with_penalty(sums, penalty_of([placed], len(placed))) if segments is None else cut_into(sums, segments)
     return lengths_of(found, len(vectors))
 
 

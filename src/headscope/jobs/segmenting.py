@@ -133,7 +133,7 @@ class _Segmenter:
         space = space_of(vectors, whole=len(runs) == 1)
         placed = self._placed(reader, reading, runs, vectors, space.place, bar)
         del vectors
-        penalty = penalty_of([placed[run.start : run.stop] for run in runs])
+        penalty = penalty_of([placed[run.start : run.stop] for run in runs], count)
         sums = Sums(placed)
         if wishes.segments is None:
             cut = cut_with_penalty(sums, penalty / wishes.granularity)

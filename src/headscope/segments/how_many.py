@@ -13,14 +13,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-OF_SPREAD = 1.3
-"""Of the mean squared distance of a sentence from the centre of all."""
-OF_BOUNDARY = 0.2
-"""Of what a boundary between two topics of mean length saves."""
+LEAST = 1.6
+"""Of the mean squared distance of a sentence from the centre: what a boundary must save in any text."""
+SHARE = 0.31
+"""Of the mean of that distance, counted twice, and of what a boundary between two topics saves: the geometric mean, for
+each unit of the logarithm of the number of sentences. The more places there are, the more a boundary saves by chance in
+one of them."""
+FARTHEST = 1024
+"""Sentences, of which a longer text counts no more: no segment is longer."""
 
 
-def penalty_of(runs: Sequence[Array]) -> float:
-    """Of vectors of sentences that follow each other, in one run (n, D) or several.
+def penalty_of(runs: Sequence[Array], count: int) -> float:
+    """Of vectors of sentences that follow each other, in one run (n, D) or several; count: sentences of the whole text.
 
     If topics had one length m and two of them the squared distance Δ² between their means, the similarity of sentences
     would fall from Δ²/2 above that of far ones to 0 over m sentences: the area below it is mΔ²/4, and the boundary
@@ -28,7 +32,8 @@ def penalty_of(runs: Sequence[Array]) -> float:
     """
     every = np.concatenate(runs)
     spread = float((every**2).sum(1).mean() - (every.mean(0) ** 2).sum())
-    return OF_SPREAD * spread + OF_BOUNDARY * 2 * fading(runs)
+    typical = np.cbrt(spread**2 * 2 * fading(runs))
+    return float(max(LEAST * spread, SHARE * np.log(min(max(count, 2), FARTHEST)) * typical))
 
 
 def fading(runs: Sequence[Array]) -> float:
