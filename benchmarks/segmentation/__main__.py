@@ -34,7 +34,7 @@ from headscope.model.loading import Model
 from headscope.segments.change_points import Sums, cut_into, cut_with_penalty
 from headscope.segments.how_many import penalty_of
 from headscope.segments.scoring import scores_of
-from headscope.segments.sentence_vectors import Reader, Vectors
+from headscope.segments.sentence_vectors import Reader, Vectors, last_third
 from headscope.segments.space import space_of
 
 OURS = ("pooled", "heads", "both")
@@ -47,8 +47,7 @@ class Vectorised:
     def __init__(self, model: Model) -> None:
         self._capture = Capture(model.network)
         self._model = model
-        measurable = self._capture.measurable
-        self.layers = measurable[-max(1, round(len(measurable) / 3)) :]
+        self.layers = last_third(self._capture.measurable)
 
     def vectors(self, sentences: list[str]) -> Vectors:
         model = self._model

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +25,10 @@ they this those through to too under until up very was we were what when where w
 would you your yours
 """
 STOPWORDS = frozenset(_STOPWORDS.split())
+
+
+WORDS_A_RUN = 20
+"""Of TextTiling; as nltk has it."""
 
 
 def lengths_of(cut: Sequence[int], count: int) -> list[int]:
@@ -51,31 +56,37 @@ def evenly(sentences: Sequence[str], segments: int | None, mean_length: float) -
 
 
 def text_tiling(sentences: Sequence[str], segments: int | None, mean_length: float) -> list[int]:
-    """Hearst's, as nltk has it; each sentence is a paragraph. Of a known number the deepest gaps are taken."""
+    """Hearst's, as nltk has it: gaps between runs of 20 words, and how deep the similarity falls there. A gap stands
+    for the sentence end nearest to it; of a known number of segments the deepest are taken."""
+    found_by_nltk = _tiles("\n\n".join(sentences))
+    if found_by_nltk is None:
+        return [len(sentences)]
+    depths, chosen = found_by_nltk
+    # As nltk counts them: without digits and marks.
+    words = [len(re.findall(r"\w+", re.sub(r"[^a-z\-' \n\t]", "", sentence.lower()))) for sentence in sentences]
+    ends = np.cumsum(words)[:-1]
+    found: list[int] = []
+    wanted = sum(chosen) if segments is None else segments - 1
+    gaps = np.flatnonzero(chosen) if segments is None else np.argsort(-np.array(depths), kind="stable")
+    for gap in gaps.tolist():
+        place = int(np.abs(ends - (gap + 1) * WORDS_A_RUN).argmin()) + 1
+        if place not in found and len(found) < wanted:
+            found.append(place)
+    return lengths_of([0, *sorted(found)], len(sentences))
+
+
+@lru_cache(maxsize=1)
+def _tiles(text: str) -> tuple[list[float], list[int]] | None:
+    """How deep each gap is, and whether nltk makes it a boundary; none for a text that is too short for it."""
     from nltk.tokenize.texttiling import TextTilingTokenizer
 
-    class Known(TextTilingTokenizer):
-        deepest = 0
-
-        def _identify_boundaries(self, depth_scores):
-            if segments is None:
-                return super()._identify_boundaries(depth_scores)
-            best = sorted(range(len(depth_scores)), key=lambda gap: -depth_scores[gap])[: self.deepest]
-            return [int(gap in best) for gap in range(len(depth_scores))]
-
-    tiles = Known(stopwords=STOPWORDS)
-    joined = "\n\n" + "\n\n".join(sentences)
-    tiles.deepest = (segments or 1) - 1
-    while True:
-        try:
-            pieces = tiles.tokenize(joined)
-        except ValueError:  # too short a text
-            return [len(sentences)]
-        ends = np.cumsum([len(re.findall(r"\S[^\n]*", piece)) for piece in pieces]).tolist()
-        # Several gaps may fall on one sentence end; then deeper ones are tried until there are enough.
-        if segments is None or len(ends) >= segments or tiles.deepest > len(sentences):
-            return lengths_of([0, *ends[:-1]], len(sentences))
-        tiles.deepest += segments - len(ends)
+    try:
+        _, _, depths, chosen = TextTilingTokenizer(w=WORDS_A_RUN, stopwords=STOPWORDS, demo_mode=True).tokenize(
+            f"\n\n{text}"
+        )
+    except ValueError:
+        return None
+    return depths, chosen
 
 
 def c99(sentences: Sequence[str], segments: int | None, mean_length: float) -> list[int]:
@@ -86,37 +97,32 @@ def c99(sentences: Sequence[str], segments: int | None, mean_length: float) -> l
         return [count]
     total = np.zeros((count + 1, count + 1))
     total[1:, 1:] = _ranked(_cosine(sentences)).cumsum(0).cumsum(1)
+    total = (total + total.T) / 2
+    corner = np.diag(total)
 
-    def inside(start: int, end: int) -> float:
-        return float(total[end, end] - total[start, end] - total[end, start] + total[start, start])
+    def inside(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        return corner[end] - 2 * total[start, end] + corner[start]
 
-    cut, sums, areas = [0], inside(0, count), float(count) ** 2
-    gains, density = [], sums / areas
-    order: list[int] = []
-    most = segments if segments is not None else count
-    while len(cut) < most:
-        best = None
-        for start, end in pairwise([*cut, count]):
-            for place in range(start + 1, end):
-                new_sum = sums - inside(start, end) + inside(start, place) + inside(place, end)
-                new_area = areas - (end - start) ** 2 + (place - start) ** 2 + (end - place) ** 2
-                if best is None or new_sum / new_area > best[0]:
-                    best = new_sum / new_area, place, new_sum, new_area
-        if best is None:
-            break
-        gains.append(best[0] - density)
-        density, place, sums, areas = best
-        order.append(place)
-        cut = sorted([*cut, place])
-        if segments is None and len(cut) > count // 2:
-            break
+    cut, order, gains = [0], [], []
+    sums, areas = float(corner[count]), float(count) ** 2
+    places = np.arange(1, count)
+    for _ in range((segments or count // 2 + 1) - 1):
+        borders = np.array([*cut, count])
+        which = np.searchsorted(borders, places, side="right") - 1
+        start, end = borders[which], borders[np.minimum(which + 1, len(cut))]
+        new_sums = sums - inside(start, end) + inside(start, places) + inside(places, end)
+        new_areas = areas - (end - start) ** 2 + (places - start) ** 2 + (end - places) ** 2
+        density = np.where(np.isin(places, cut), -np.inf, new_sums / new_areas)
+        best = int(density.argmax())
+        gains.append(density[best] - sums / areas)
+        sums, areas = float(new_sums[best]), float(new_areas[best])
+        order.append(int(places[best]))
+        cut = sorted([*cut, order[-1]])
     if segments is not None:
         return lengths_of(cut, count)
-    smooth = np.convolve(np.array(gains), [1, 2, 4, 8, 4, 2, 1], "same") / 22
-    threshold = smooth.mean() + 1.2 * smooth.std()
-    kept = 0
-    while kept < len(smooth) and smooth[kept] > threshold:
-        kept += 1
+    bell = [1, 2, 4, 8, 4, 2, 1]
+    smooth = np.convolve(gains, bell, "same") / np.convolve(np.ones(len(gains)), bell, "same")
+    kept = int(np.argmax([*(smooth <= smooth.mean() + 1.2 * smooth.std()), True]))
     return lengths_of([0, *sorted(order[:kept])], count)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from headscope.segments import line_units
 from headscope.segments.change_points import Sums, cut_into, cut_with_penalty, gains_of
 from headscope.segments.cut_text import CutText, segments_of
 from headscope.segments.how_many import penalty_of
-from headscope.segments.sentence_vectors import Reader, Vectors
+from headscope.segments.sentence_vectors import Reader, Vectors, last_third
 from headscope.segments.space import Array, space_of
 from headscope.segments.wishes import Level, Using, Wishes
 from headscope.show.objects import Segmentation
@@ -34,8 +35,8 @@ SAMPLE, RUNS = 2048, 8
 """Of a longer text so many sentences, in so many runs spread evenly over it, say what the text is like."""
 PROVED = 8
 """Sentences among which the windows of the proof are chosen."""
-LAST_LAYERS = 1 / 3
-"""Of the layers, whose heads are used for topics unless others are asked for."""
+CHARACTERS_A_TOKEN = 4
+"""About, in English: how many tokens a text has is not known before they are read."""
 
 
 def segment(
@@ -68,10 +69,7 @@ def segment(
         level, segments, granularity, using, "lines" if lines else sentences,
         None if layers is None else tuple(layers), stack,
     )  # fmt: skip
-    given = next(iter(as_texts([text] if isinstance(text, str) else text)), None) if text != "" else None
-    if given is None:
-        raise HeadscopeError("The text is empty; there is nothing to cut.")
-    return next(segment_all(model, [given._replace(origin="") if isinstance(text, str) else given], wishes, progress))
+    return next(segment_all(model, [_given(text)], wishes, progress))
 
 
 def segment_all(
@@ -85,7 +83,24 @@ def segment_all(
         yield Segmentation(**{item.name: getattr(cut, item.name) for item in fields(cut)})
 
 
+def _given(text: Any) -> Text:
+    if isinstance(text, Text):
+        return text
+    if not isinstance(text, (str, Path)):
+        raise HeadscopeError(f"The text is of type {type(text).__name__}; give a string, or the Path of a file.")
+    if isinstance(text, str):
+        if not text.strip():
+            raise HeadscopeError("The text is empty; there is nothing to cut.")
+        return next(iter(as_texts([text])))._replace(origin="")
+    found = next(iter(as_texts(text)), None)
+    if found is None:
+        raise HeadscopeError(f"{text} holds no text; there is nothing to cut.")
+    return found
+
+
 class _Segmenter:
+    """Cuts one text after the other with one model; its capture is proved on the first."""
+
     def __init__(self, model: Model, wishes: Wishes) -> None:
         self._model = model
         self._wishes = wishes
@@ -97,7 +112,7 @@ class _Segmenter:
         if wishes.layers is not None:
             self._layers = self._capture.chosen_layers(wishes.layers)
         elif wishes.level == "topics":
-            self._layers = measurable[-max(1, round(len(measurable) * LAST_LAYERS)) :]
+            self._layers = last_third(measurable)
         else:
             self._layers = measurable
         self._proved = False
@@ -185,6 +200,7 @@ class _Segmenter:
         if first is None:
             raise HeadscopeError(f"{text.origin or 'The text'} holds no token of this model; there is nothing to cut.")
         self._prove(first)
+        bar.expect(len(text.text) // CHARACTERS_A_TOKEN, exact=False)
         lines = line_units.lines_of(self._capture, model.tokenizer, text.text, self._layers, self._longest, bar.advance)
         contrasts = line_units.watching(lines)
         weights = line_units.weights_of(contrasts)

@@ -8,6 +8,7 @@ Sentence_Terminal, among them all dots of abbreviations. Nobody says where sente
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -61,7 +62,8 @@ def lines_of(
     prefix, suffix = special_ids(tokenizer)
     room = min(WINDOW, longest) - len(prefix) - len(suffix)
     device = next(capture.network.parameters()).device
-    tokens: list[Token] = []
+    # Of a book there are a million: as Python's numbers they would fill the memory.
+    starts, ends, kinds = array("q"), array("q"), array("b")
     bits: list[NDArray[np.uint8]] = []
     for batch in _batched(_windows(tokens_of(tokenizer, text), room)):
         size = len(batch[0].tokens)
@@ -71,13 +73,15 @@ def lines_of(
         _run(capture, torch.tensor(ids, device=device), layers, content, found)
         for window, lines in zip(batch, found.flatten(2).numpy(), strict=True):
             judged = slice(window.first, window.last)
-            tokens += window.tokens[judged]
+            for token in window.tokens[judged]:
+                starts.append(token.start)
+                ends.append(token.end)
+                kinds.append(kind_of(text[token.start : token.end].strip()))
             bits.append(np.packbits(lines[judged], axis=1))
             advance(window.last - window.first)
-    kinds = [kind_of(text[token.start : token.end].strip()) for token in tokens]
     return Lines(
-        np.array([token.start for token in tokens], np.int64),
-        np.array([token.end for token in tokens], np.int64),
+        np.array(starts, np.int64),
+        np.array(ends, np.int64),
         np.array(kinds, np.int8),
         np.concatenate(bits) if bits else np.zeros((0, 1), np.uint8),
         (len(layers), capture.heads),

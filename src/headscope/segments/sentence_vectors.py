@@ -99,6 +99,15 @@ class Reader:
         return int(kept[0].shape[-1])
 
 
+def last_third(layers: Sequence[int]) -> tuple[int, ...]:
+    """The layers whose heads are used for topics unless others are asked for.
+
+    >>> last_third(range(12)), last_third([0])
+    ((8, 9, 10, 11), (0,))
+    """
+    return tuple(layers[-max(1, round(len(layers) / 3)) :])
+
+
 @contextmanager
 def _last_hidden(capture: Capture) -> Iterator[list[Tensor]]:
     """The last hidden vectors (B, S, w) of the stack that is captured; what comes after it is not run."""

@@ -26,10 +26,12 @@ SNIPPET = 12
 
 @dataclass(frozen=True)
 class Curve:
-    """points: for a polygon; marks: of each boundary, its place, its height and its number."""
+    """points: for a polygon; marks: of each boundary, its place, its height and its number; strips: of each segment,
+    its place, its width and its tint."""
 
     points: str
     marks: list[tuple[float, float, int]]
+    strips: list[tuple[float, float, int]]
 
 
 def page(cuts: Sequence[CutText]) -> str:
@@ -51,7 +53,7 @@ def snippet(cut: CutText) -> str:
 def curve(cut: CutText) -> Curve:
     """Across: the place in the text. Up: the score; the start of the text, which is no boundary, is left out."""
     inside = cut.places > 0
-    across = cut.places[inside] / max(len(cut.text), 1) * WIDTH
+    across = cut.places[inside] / len(cut.text) * WIDTH
     score = cut.scores[inside]
     if len(score) > POINTS:
         groups = np.array_split(np.arange(len(score)), POINTS)
@@ -60,11 +62,15 @@ def curve(cut: CutText) -> Curve:
     points = [f"{x:.1f},{HEIGHT - y * HEIGHT:.1f}" for x, y in zip(across.tolist(), score.tolist(), strict=True)]
     ends = [f"0,{HEIGHT}", *points, f"{WIDTH},{HEIGHT}"]
     marks = [
-        (segment.start / max(len(cut.text), 1) * WIDTH, HEIGHT - segment.score * HEIGHT, number)
+        (segment.start / len(cut.text) * WIDTH, HEIGHT - segment.score * HEIGHT, number)
         for number, segment in enumerate(cut.segments)
         if number
     ]
-    return Curve(" ".join(ends), marks)
+    strips = [
+        (segment.start / len(cut.text) * WIDTH, (segment.end - segment.start) / len(cut.text) * WIDTH, number % TINTS)
+        for number, segment in enumerate(cut.segments)
+    ]
+    return Curve(" ".join(ends), marks, strips)
 
 
 def _parts(cut: CutText) -> dict[str, Any]:
