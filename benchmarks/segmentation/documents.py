@@ -47,7 +47,7 @@ def sections(folder: Path = WIKI) -> list[Document]:
 def synthetic(half: str, count: int, seed: int, alike: bool = False) -> list[Document]:
     """Each of the first sentences of 10 articles. half: "choosing", the articles that settings were chosen on, or
     "reporting", those that numbers are reported for. alike: all articles of a document are of one category."""
-    articles = [article for article in _articles()[half] if len(article[1]) >= LONGEST]
+    articles = _articles()[half]
     by_category = defaultdict(list)
     for article in articles:
         by_category[article[0].partition("/")[0]].append(article)
@@ -68,8 +68,13 @@ def _articles() -> dict[str, list[tuple[str, list[str]]]]:
     with gzip.open(KYOTO, "rt", encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)
-            text = record["text"][:6000]
-            sentences = [text[start:end].strip() for start, end in sentence_spans(text, "english")][: 2 * LONGEST]
-            found.append((record["id"], sentences))
-    random.Random(5).shuffle(found)
-    return {"choosing": found[: len(found) // 2], "reporting": found[len(found) // 2 :]}
+            text = record["text"]
+            sentences = [text[start:end].strip() for start, end in sentence_spans(text, "auto")]
+            if len(sentences) > LONGEST:
+                found.append((record["id"], sentences[:LONGEST]))
+    order = list(range(len(found)))
+    random.Random(5).shuffle(order)
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    return {
+        half: [found[place] for place in some] for half, some in zip(("choosing", "reporting"), halves, strict=True)
+    }

@@ -153,7 +153,8 @@ class _Shown:
         else:
             if named:
                 say(f"==> {cut.origin} <==")
-            say(f"\n{SEPARATOR}\n".join(piece.strip("\r\n") for piece in cut.pieces()))
+            pieces = (piece.replace("\r\n", "\n").strip("\n") for piece in cut.pieces())
+            say(f"\n{SEPARATOR}\n".join(pieces))
         if not self._quiet:
             say(f"{f'{cut.origin}: ' if named else ''}{cut.about}", error=True)
             for notice in (cut.about_heads, *cut.notices):
