@@ -87,9 +87,23 @@ def space_of(runs: Sequence[Vectors], whole: bool) -> Space:
     space = Space(parts, weights_of(contrasts), contrasts, pooled)
     if whole:
         return space
-    whole_sample = space.place(every)
-    values, axes = np.linalg.eigh(whole_sample.T @ whole_sample)
-    return Space(parts, space.weights, contrasts, pooled, axes[:, np.argsort(values)[::-1][:WIDEST]])
+    return Space(parts, space.weights, contrasts, pooled, main_axes(space.place(every), WIDEST))
+
+
+def main_axes(vectors: Array, count: int) -> Array:
+    """The directions along which vectors (n, D) are longest, the longest first: (D, count), or fewer if n or D is less.
+
+    Found from products of the vectors, n by n, where that is less than D by D.
+    """
+    sentences, width = vectors.shape
+    products = vectors.T @ vectors if width <= sentences else vectors @ vectors.T
+    values, axes = np.linalg.eigh(products)
+    longest = np.argsort(values)[::-1][:count]
+    longest = longest[values[longest] > 1e-12 * values[longest[0]]]
+    if width <= sentences:
+        return axes[:, longest]
+    found: Array = vectors.T @ (axes[:, longest] / np.sqrt(values[longest]))
+    return found
 
 
 def part_of(runs: Sequence[NDArray[np.floating]]) -> tuple[Part, list[Array]]:
