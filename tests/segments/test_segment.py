@@ -105,6 +105,7 @@ def test_the_order_of_texts_changes_nothing(minilm: Model, sample: list[str]) ->
     assert [cut.as_json() for cut in there] == [cut.as_json() for cut in back]
 
 
+@pytest.mark.slow
 def test_a_long_text_is_read_in_runs_and_cut_alike(
     minilm: Model, sample: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
