@@ -4,6 +4,7 @@
 # make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
 # make fuzz    4,000 hostile files (some minutes)
 # make bench   install the contenders too, then measure speed and memory (an hour to an hour and a half)
+# make bench-segmentation   measure how well texts are cut (an hour; needs the data beside the project)
 # make lock    install the newest versions that pyproject.toml allows, and write them into constraints.txt
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: study check test faults fuzz bench lock install clean
+.PHONY: study check test faults fuzz bench bench-segmentation lock install clean
 
 study: $(STAMP)
 	$(BIN)/headscope study --overwrite
@@ -37,6 +38,10 @@ fuzz: $(STAMP)
 bench: $(STAMP) $(VENV)/.bench
 	cd benchmarks && ../$(BIN)/python bench.py
 	$(BIN)/python benchmarks/plot.py
+
+bench-segmentation: $(STAMP)
+	$(BIN)/pip install --quiet --editable '.[bench-segmentation]'
+	$(BIN)/python benchmarks/segmentation
 
 # In an environment of its own, so that nothing is locked that is only there by chance. torch stays as it is: a newer one
 # may change the last bits of a result. What follows a + names the build, which differs from machine to machine.

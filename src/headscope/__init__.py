@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from headscope.folder.verifying import Check, verify
     from headscope.jobs.inspecting import inspect
     from headscope.jobs.merging import merge
+    from headscope.jobs.segmenting import segment
     from headscope.jobs.studying import study, study_images
     from headscope.measure.catalogue import columns
     from headscope.model.diagnosis import Diagnosis, doctor
     from headscope.model.loading import Model, load
     from headscope.options import Options
     from headscope.show.comparison import Comparison, compare
-    from headscope.show.objects import Study, View, read
+    from headscope.show.objects import Segmentation, Study, View, read
 
 _HOME = {
     "Check": "headscope.folder.verifying",
@@ -37,6 +38,7 @@ _HOME = {
     "HeadscopeError": "headscope.errors",
     "Model": "headscope.model.loading",
     "Options": "headscope.options",
+    "Segmentation": "headscope.show.objects",
     "Study": "headscope.show.objects",
     "View": "headscope.show.objects",
     "columns": "headscope.measure.catalogue",
@@ -48,6 +50,7 @@ _HOME = {
     "read": "headscope.show.objects",
     "read_texts": "headscope.corpus.texts",
     "sample_texts": "headscope.corpus.texts",
+    "segment": "headscope.jobs.segmenting",
     "study": "headscope.jobs.studying",
     "study_images": "headscope.jobs.studying",
     "verify": "headscope.folder.verifying",
@@ -60,6 +63,7 @@ __all__ = [
     "HeadscopeError",
     "Model",
     "Options",
+    "Segmentation",
     "Study",
     "View",
     "columns",
@@ -71,6 +75,7 @@ __all__ = [
     "read",
     "read_texts",
     "sample_texts",
+    "segment",
     "study",
     "study_images",
     "verify",

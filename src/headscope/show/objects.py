@@ -1,15 +1,18 @@
-"""What users hold in their hands: a study and a view that show themselves."""
+"""What users hold in their hands: a study, a view and a segmentation that show themselves."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.one_text.view import OneText
+from headscope.segments.cut_text import CutText
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +105,42 @@ class ShownAt(StudyAt, Study):
     def example(self) -> View:
         """The one text that the study keeps, with its high pairs at this threshold."""
         return replace(self.own.example, threshold=self.high.threshold)
+
+
+class Segmentation(CutText):
+    """A text cut into segments; `headscope.segment` makes one. A notebook shows it.
+
+    `segments` is a list, `to_frame()` a DataFrame, `heads` the choice of heads, `scores` how clear a boundary is at
+    each of the `places` where one could be.
+    """
+
+    def html(self) -> str:
+        """One page with the segments tinted and the scores beneath; it needs no network."""
+        from headscope.show.pages.segments_page import page
+
+        return page([self])
+
+    def save_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page."""
+        return save_html([self], path)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from headscope.show.pages.segments_page import snippet
+
+        return snippet(self)
+
+
+def save_html(cuts: Sequence[CutText], path: str | os.PathLike[str]) -> Path:
+    """Write several segmentations on one page."""
+    from headscope.show.pages.segments_page import page
+
+    file = Path(path)
+    try:
+        file.write_text(page(cuts), "utf-8")
+    except OSError as problem:
+        raise HeadscopeError(f"{file} can't be written: {problem.strerror or problem}.") from None
+    return file
 
 
 def read(folder: str | os.PathLike[str]) -> Study:
