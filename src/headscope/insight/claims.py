@@ -110,7 +110,7 @@ def _judged(
     verdict = _verdict(found)
     measured = found.measured
     if few is not None:
-        verdict, measured = "can't be said", f"{measured}; {few}"
+        verdict, measured = "can't be said", f"{measured}; too few texts"
     elif verdict == "can't be said":
         measured += "; too few texts to be sure: the interval reaches over the criterion"
     return Claim(
