@@ -23,7 +23,7 @@ from headscope.insight.findings import value_shares
 from headscope.insight.sureness import CLEARLY, estimate, told
 from headscope.measure.bins import COARSE_EDGES, CUT, threshold_place
 from headscope.measure.declaration import SETS, Arrays, Ratio
-from headscope.measure.jackknife import Estimate
+from headscope.measure.jackknife import Estimate, within
 from headscope.wording import percent, ranged
 
 PAPER_LENGTH = 128
@@ -236,7 +236,7 @@ def _made(study: StudyFolder, value: Callable[[Arrays], Ratio]) -> Estimate | No
 
 
 def _in_words(found: Estimate | None, value: float) -> str:
-    low, high = (None, None) if found is None else (float(end[0]) for end in found.interval())
+    low, high = (None, None) if found is None else (float(end[0]) for end in within("share", found))
     return ranged(value, low, high, "share")
 
 
