@@ -23,7 +23,7 @@ def scores_of(lengths: Sequence[int], reference: Sequence[int]) -> Scores:
     """Of a segmentation, against its reference.
 
     >>> scores_of([5, 6], [2, 3, 6])
-    Scores(pk=0.25, window_diff=0.25, f1=0.6666666666666666)
+    Scores(pk=0.2222222222222222, window_diff=0.2222222222222222, f1=0.6666666666666666)
     """
     if sum(lengths) != sum(reference):
         raise HeadscopeError(
