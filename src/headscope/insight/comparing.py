@@ -37,8 +37,8 @@ class Quantity:
 
 QUANTITIES: dict[str, Quantity] = {
     "distance": Quantity("mean distance of high pairs, tokens", "distance_chance", "mean_distance"),
-    "same_sentence_over_distance": Quantity("same sentence, times what distance gives", 1),
-    "repeats_over_distance": Quantity("equal tokens, times what distance gives", 1),
+    "same_sentence_over_distance": Quantity("same sentence, times by distance", 1),
+    "repeats_over_distance": Quantity("equal tokens, times by distance", 1),
     "signal_to_noise_sentence": Quantity("same sentence, signal over noise", 0, "signal_to_noise_sentence"),
     "signal_to_noise_repeat": Quantity("equal tokens, signal over noise", 0, "signal_to_noise_repeat"),
     "attention_on_separators": Quantity("attention on separators, share", "separators_chance"),

@@ -42,15 +42,15 @@ def draw(comparison: Compared) -> Figure:
             if ends is not None:
                 axes.vlines(table["depth"], *ends, color=head_colour(number), linewidth=1)
         if isinstance(quantity.chance, str):
-            levels = comparison.table.groupby("model", sort=False)[quantity.chance].first()
-            colours = ["black"] * len(levels) if levels.nunique() == 1 else map(head_colour, range(len(levels)))
-            for level, colour in zip(levels, colours, strict=True):
-                axes.axhline(level, **CHANCE | {"color": colour})
+            one = comparison.table[quantity.chance].nunique() == 1
+            for number, (_, table) in enumerate(comparison.table.groupby("model", sort=False)):
+                colour = "black" if one else head_colour(number)
+                axes.plot(table["depth"], table[quantity.chance], **CHANCE | {"color": colour})
         elif quantity.chance is not None:
             axes.axhline(quantity.chance, **CHANCE)
         title(axes, quantity.label)
         axes.set_xlim(-0.03, 1.03)
-        if axes.get_ylim()[0] > 0:
+        if axes.get_ylim()[0] > 0 and quantity.chance != 1:
             axes.set_ylim(bottom=0)
     for axes in panels.flat[len(QUANTITIES) - 3 : len(QUANTITIES)]:
         axes.tick_params(labelbottom=True)
