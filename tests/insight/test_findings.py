@@ -115,11 +115,13 @@ def test_same_sentence_is_held_against_what_distance_alone_gives():
 def test_same_sentence_that_distance_explains_is_said_as_that():
     found = f.same_sentence(sentences([0.26, 0.5], by_distance=[0.26, 0.49]))
     assert found.sentence.startswith(
-        "High pairs stay within one sentence more often than by chance, but no more than their distance explains: "
-        "in layer 1, 50 %, where distance alone gives 49 % and chance 25 %."
+        "High pairs stay within one sentence more often than by chance, but not surely more than their distance "
+        "explains: in layer 1, 50 %, where distance alone gives 49 % and chance 25 %."
     )
     nothing = f.same_sentence(sentences([0.26, 0.24], by_distance=[0.25, 0.25]))
-    assert nothing.sentence.startswith("High pairs do not stay within one sentence: at most 26 %, in layer 0")
+    assert nothing.sentence.startswith(
+        "High pairs stay within one sentence no more often than by chance: in layer 0, 26 %"
+    )
 
 
 def test_a_study_that_does_not_know_chance_given_distance_gives_no_verdict():
@@ -149,9 +151,9 @@ def heads(**columns):
 
 def test_the_head_that_repeats_most_is_named_with_its_factor():
     found = f.repeats(made_up(heads=heads(repeat_probability=[0.02, np.nan, 0.3])))
-    assert (
-        found.sentence
-        == "Layer 0, head 2 pairs equal tokens most: 30 % of its high pairs, 30 times what chance gives (1.0 %)."
+    assert found.sentence.startswith(
+        "Layer 0, head 2 pairs equal tokens most: 30 % of its high pairs, 30 times what chance gives (1.0 %). "
+        "How much of that is built in, not learned, a study with random weights tells"
     )
 
 

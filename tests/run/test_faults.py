@@ -142,12 +142,12 @@ def test_a_small_disk_fills_up_for_real(tiny: Model, tmp_path: Path, whole: dict
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "none", disk], capture_output=True, check=False
     ).returncode:
         pytest.skip("mounting is not allowed here")
     try:
         ballast = disk / "ballast"
-        ballast.write_bytes(bytes(1_200_000))
+        ballast.write_bytes(bytes(3_200_000))
         with pytest.raises(HeadscopeError, match="can't be written: No space left on device; what is finished is kept"):
             small_study(tiny, disk / "s")
         assert checkpoints(disk / "s")

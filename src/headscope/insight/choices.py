@@ -79,6 +79,11 @@ def nearest_and_farthest(study: StudyFolder, layers: Sequence[int] | None = None
     return list(dict.fromkeys(zip(ends["layer"].tolist(), ends["head"].tolist(), strict=True)))
 
 
+def is_random(study: StudyFolder) -> bool:
+    """Whether the weights were drawn at random."""
+    return study.model_name.startswith("random:")
+
+
 def row_of(study: StudyFolder, layer: int, head: int) -> pd.Series:
     """The row of the table `heads` of one head."""
     table = study.heads

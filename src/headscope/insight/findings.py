@@ -18,9 +18,9 @@ from headscope.corpus.windows import SEPARATORS
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import attention_chance, distance_chance, kind_chance
-from headscope.insight.choices import nearest_and_farthest, row_of
+from headscope.insight.choices import is_random, nearest_and_farthest, row_of
 from headscope.insight.discoveries import told_from_chance
-from headscope.insight.sureness import over_chance, told
+from headscope.insight.sureness import CLEARLY, over_chance, told
 from headscope.measure.declaration import Unit
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
@@ -140,26 +140,39 @@ def same_sentence(study: StudyFolder) -> Finding | None:
     value, chance, near = float(shares[top]), float(chances[top]), float(by_distance[top])
     layer = study.manifest.layers[top]
     sure = told(study, "layers", "same_sentence_probability", top, value, "share")
-    above = sum(against_chance(s, c) == "above" for s, c in zip(shares, by_distance, strict=True))
     where = f"{sure}, where distance alone gives {percent(near)} and chance {percent(chance)}."
-    if above:
+    above = _surely_above(study, shares, by_distance)
+    clearly = [place for place in above if shares[place] > CLEARLY * by_distance[place]]
+    if clearly:
         sentence = (
             "High pairs stay within one sentence clearly more often than their distance explains in "
-            f"{above} of {len(shares)} layers: most in layer {layer}, {where}"
+            f"{len(clearly)} of {len(shares)} layers: most in layer {layer}, {where}"
+        )
+    elif top in above:
+        sentence = (
+            f"High pairs stay within one sentence little more often than their distance explains, {value / near:.2f} "
+            f"times at most: in layer {layer}, {where}"
         )
     elif any(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True)):
         sentence = (
-            "High pairs stay within one sentence more often than by chance, but no more than their distance explains: "
-            f"in layer {layer}, {where}"
+            "High pairs stay within one sentence more often than by chance, but not surely more than their distance "
+            f"explains: in layer {layer}, {where}"
         )
     else:
-        sentence = (
-            f"High pairs do not stay within one sentence: at most {sure}, in layer {layer}, where distance "
-            f"alone gives {percent(near)} and chance {percent(chance)}."
-        )
+        sentence = f"High pairs stay within one sentence no more often than by chance: in layer {layer}, {where}"
     sentence += _heads_over(study, "same_sentence_probability", "same_sentence_chance_by_distance", "that")
     what = f"pairs in one sentence, layer {layer}"
     return Finding("Same sentence", sentence, value, what, near, figure="8", beside=GIVEN)
+
+
+def _surely_above(study: StudyFolder, shares: Numbers, by_distance: Numbers) -> list[int]:
+    """The layers whose difference lies above 0 with its whole interval. Where the study keeps no groups of texts, those
+    that exceed it by a tenth; where it has too few texts, none."""
+    difference = over_chance(study, "layers", "same_sentence_probability", "same_sentence_chance_by_distance", 1)
+    if difference is None:
+        return [place for place in range(len(shares)) if shares[place] > CLEARLY * by_distance[place]]
+    low, _ = difference.interval()
+    return np.flatnonzero(low > 0).tolist()
 
 
 def _heads_over(study: StudyFolder, column: str, chance: str, what: str) -> str:
@@ -213,6 +226,10 @@ def repeats(study: StudyFolder) -> Finding | None:
         )
     if by != "repeat_chance":
         sentence += _heads_over(study, "repeat_probability", by, "it")
+    if not is_random(study):
+        sentence += (
+            " How much of that is built in, not learned, a study with random weights tells (--model random:NAME)."
+        )
     what = f"pairs of equal tokens, {head_name(head)}"
     beside = "chance" if by == "repeat_chance" else GIVEN
     return Finding("Repeated tokens", sentence, value, what, chance, figure="6", beside=beside)
@@ -294,7 +311,9 @@ def distant_repeats(study: StudyFolder) -> Finding | None:
     far = [
         row
         for row in _heads(study, "repeat_probability", "repeat_chance", "mean_distance")
-        if row["repeat_probability"] >= max(0.2, 10 * row["repeat_chance"]) and row["mean_distance"] >= 0.9 * usual
+        if row["repeat_probability"] >= max(0.2, 10 * row["repeat_chance"])
+        and row["repeat_probability"] >= 2 * row.get("repeat_chance_by_distance", 0)
+        and row["mean_distance"] >= 0.9 * usual
     ]
     head = _top(far, "repeat_probability")
     if head is None:

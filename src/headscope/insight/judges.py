@@ -137,6 +137,8 @@ def one_text_off_diagonal(study: StudyFolder) -> Judged:
         share = near_diagonal(np.asarray(study.example.attention))
     except HeadscopeError:
         raise CantBeSaid("The study keeps no example text.") from None
+    if not summed_on_diagonal(study).holds:
+        raise CantBeSaid(f"{percent(share)} of the rows, on the example text; but over many texts it is not so either.")
     return Judged(share < 0.5, f"{percent(share)} of the rows, on the example text", value=share)
 
 

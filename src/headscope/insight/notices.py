@@ -6,6 +6,7 @@ from headscope.corpus.sentences import few_sentences
 from headscope.corpus.windows import unknown_notice
 from headscope.folder.manifest import checksum_is_right
 from headscope.folder.study_folder import StudyAt, StudyFolder
+from headscope.insight.choices import is_random
 from headscope.insight.sureness import too_few_texts
 
 
@@ -13,6 +14,8 @@ def notices(study: StudyFolder) -> list[str]:
     """One sentence each; mostly none."""
     counts = study.manifest.counts
     found = [*study.manifest.notices]
+    if is_random(study):
+        found.append("The weights are random: whatever is found here is built into the model, not learned.")
     if checksum_is_right(study.folder) is False:
         found.append("study.json was changed after the study was finished; what it says may not be what was run.")
     if counts.tokens is not None and counts.unknown_tokens is not None:

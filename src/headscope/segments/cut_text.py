@@ -16,6 +16,8 @@ from headscope.wording import counted, in_words, listed, model_label
 if TYPE_CHECKING:
     import pandas as pd
 
+ALIKE = 1.2
+"""Times the mean weight: where no head has more, none is named."""
 SHOWN = 5
 """Heads that are named in one line."""
 USED = {"heads": "head vectors", "pooled": "pooled vectors", "both": "head and pooled vectors"}
@@ -115,7 +117,10 @@ class CutText:
             return ""
         rows = self.heads.head(SHOWN).to_dict("records")
         named = [f"{row['layer']}.{row['head']} ({row['weight'] * 100:.0f} %)" for row in rows]
-        all_heads = counted(int(np.count_nonzero(self.weights)), "head")
+        weighty = int(np.count_nonzero(self.weights))
+        all_heads = counted(weighty, "head")
+        if self.weights.max() < ALIKE * self.weights.sum() / weighty:
+            return f"No head of {all_heads} stands out."
         return f"Weightiest of {all_heads}, as layer.head: {listed(named)}."
 
     def __repr__(self) -> str:
