@@ -108,12 +108,11 @@ class Spectra(NamedTuple):
 
 
 class PerToken(NamedTuple):
-    """Summed over the rows of one C, (S,): N within the block, all of N, its square, N of equal tokens and of tokens
-    in one sentence; the high pairs that a token is in, and those of them whose other token is equal.
+    """Summed over the rows of one C, (S,): N within the block, the square of N, N of equal tokens and of tokens in one
+    sentence; the high pairs that a token is in, and those of them whose other token is equal.
     distance, by_distance: (2 S,), the high pairs and N by j - i, from the middle on."""
 
     inside: Array
-    everything: Array
     square: Array
     equal: Array
     together: Array
@@ -314,13 +313,12 @@ def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
     What lies in a row but is no pair is set to 0 there: it adds nothing and is never high; the spectra count it apart.
     """
     matrix, size, part, flags = layer.similarity[b], layer.size[b], layer.part[b], layer.flags[b]
-    inside, everything, square = per_token.inside, per_token.everything, per_token.square
+    inside, square = per_token.inside, per_token.square
     of_equal, of_together, by_distance = per_token.equal, per_token.together, per_token.by_distance
     row, mask, high = rows.normalised, rows.mask, rows.high
     degree, equal_degree, distance = per_token.degree, per_token.equal_degree, per_token.distance
     similarity_sum, high_count = layer.similarity_sum[h], layer.high_count[h]
     inside[:] = 0
-    everything[:] = 0
     square[:] = 0
     of_equal[:] = 0
     of_together[:] = 0
@@ -335,7 +333,7 @@ def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
         begin = (i + 1) // STRIDE * STRIDE
         _normalise(matrix[i, begin:end], mask[begin:end], top, row[begin:end])
         row[begin : i + 1] = 0
-        _add_twice(row[begin:end], similarity_sum[i, begin:end], everything[begin:end])
+        _add(row[begin:end], similarity_sum[i, begin:end])
         _add(row[i + 1 : block_end[i]], inside[i + 1 : block_end[i]])
         _add_relations(
             row[begin:end], flags[i, begin:end], square[begin:end], of_equal[begin:end], of_together[begin:end]
@@ -383,13 +381,6 @@ def _add(row, total):
 
 
 @compiled
-def _add_twice(row, one, other):
-    for j in range(len(row)):
-        one[j] += row[j]
-        other[j] += row[j]
-
-
-@compiled
 def _add_relations(row, flags, square, equal, together):
     for j in range(len(row)):
         value = np.float64(row[j])
@@ -404,17 +395,17 @@ def _cells(row, flags, below_one, fine, threshold):
     for j in range(len(row)):
         fine[j] = np.int32((np.float64(row[j]) + 1.0) * (CUT * VALUE_BINS / 2))
     for j in range(len(row)):
-        threshold[j] = np.int32((np.float64(row[j]) + 1.0) * (VALUE_BINS / 2))
-    for j in range(len(row)):
         below_one[j] = np.float32(1.0) - row[j]
     bits = below_one.view(np.int32)
     for j in range(len(row)):
         near_one = min(max((np.int32(NEAR_ONE) - bits[j]) >> np.int32(SHIFT), np.int32(0)), np.int32(NEAR_ONE_BINS - 1))
         equal = max(fine[j], np.int32(0))
+        # A fifth of it, for all that fine bins can be: of the value spectrum, the bin that it lies in.
+        value = (equal * np.int32(52429)) >> np.int32(18)
+        threshold[j] = min(max(value, np.int32(BELOW_ALL)) - np.int32(BELOW_ALL), np.int32(LAST_THRESHOLD))
         fine[j] = equal if equal < EQUAL_BINS else np.int32(EQUAL_BINS) + near_one
     for j in range(len(row)):
         fine[j] += np.int32(flags[j]) * np.int32(FINE_BINS)
-        threshold[j] = min(max(threshold[j], np.int32(BELOW_ALL)) - np.int32(BELOW_ALL), np.int32(LAST_THRESHOLD))
 
 
 @compiled
@@ -518,7 +509,7 @@ def _contrast(size, part, block_end, per_token):
     if pairs_inside == 0 or pairs_outside == 0:
         return np.nan
     sum_inside = per_token.inside.sum()
-    return sum_inside / pairs_inside - (per_token.everything.sum() - sum_inside) / pairs_outside
+    return sum_inside / pairs_inside - (per_token.by_distance.sum() - sum_inside) / pairs_outside
 
 
 @compiled
@@ -592,7 +583,6 @@ def _observe(place, layer):
     )
     per_token = PerToken(
         inside=np.empty(length, np.float64),
-        everything=np.empty(length, np.float64),
         square=np.empty(length, np.float64),
         equal=np.empty(length, np.float64),
         together=np.empty(length, np.float64),
@@ -626,7 +616,7 @@ def _observe(place, layer):
             )
             numbers[CONTRAST] = _contrast(layer.size[b], layer.part[b], block_ends[b], per_token)
             _residuals(b, layer, per_token, numbers)
-            if not np.isfinite(per_token.everything.sum()):
+            if not np.isfinite(per_token.by_distance.sum()):
                 numbers[PEAK] = np.nan
         elif _has_nan(layer.similarity[b], layer.size[b]):
             numbers[PEAK] = np.nan
