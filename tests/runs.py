@@ -46,6 +46,12 @@ def digests(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in RESULTS}
 
 
+def digests_of(folder: Path) -> dict[str, str]:
+    """Of all files of a folder but the manifest."""
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != "study.json")
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
 def started(*arguments: str | Path, **more: Any) -> subprocess.Popen[str]:
     """The real command, in a process group of its own, with small shards."""
     code = (

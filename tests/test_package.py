@@ -26,6 +26,7 @@ NAMES = [
     "inspect",
     "load",
     "merge",
+    "nulls",
     "read",
     "read_texts",
     "sample_texts",

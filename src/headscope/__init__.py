@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headscope.folder.verifying import Check, verify
     from headscope.jobs.inspecting import inspect
     from headscope.jobs.merging import merge
+    from headscope.jobs.null_studies import nulls
     from headscope.jobs.segmenting import segment
     from headscope.jobs.studying import study, study_images
     from headscope.measure.catalogue import columns
@@ -47,6 +48,7 @@ _HOME = {
     "inspect": "headscope.jobs.inspecting",
     "load": "headscope.model.loading",
     "merge": "headscope.jobs.merging",
+    "nulls": "headscope.jobs.null_studies",
     "read": "headscope.show.objects",
     "read_texts": "headscope.corpus.texts",
     "sample_texts": "headscope.corpus.texts",
@@ -72,6 +74,7 @@ __all__ = [
     "inspect",
     "load",
     "merge",
+    "nulls",
     "read",
     "read_texts",
     "sample_texts",

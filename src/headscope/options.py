@@ -15,6 +15,7 @@ Special = Literal["keep", "drop"]
 Sentences = Literal["auto", "english", "unicode", "lines"]
 Similarity = Literal["dot", "centred", "cosine"]
 Dtype = Literal["float32", "float16", "bfloat16"]
+Maps = Literal["none", "location", "all"]
 Stack = Literal["encoder", "decoder", "cross", "text", "vision"]
 TOKENS_AT_ONCE = 512
 """In a batch whose size is not asked for: the fastest on a CPU, with windows of 128 tokens and of 512."""
@@ -22,7 +23,8 @@ TOKENS_AT_ONCE = 512
 
 @dataclass(frozen=True)
 class Options:
-    """What is measured and how; every field changes the result or its last float digits.
+    """What is measured and how; every field changes the result or its last float digits. maps: which of the maps of
+    every head are written, positions against positions: they are most of a folder.
 
     >>> Options(length=64).length
     64
@@ -41,6 +43,7 @@ class Options:
     batch_size: int | None = None
     seed: int = 0
     stack: Stack | None = None
+    maps: Maps = "all"
 
     def __post_init__(self) -> None:
         _at_least("length", self.length, 3)
@@ -57,6 +60,7 @@ class Options:
             ("special", self.special, Special),
             ("similarity", self.similarity, Similarity),
             ("sentences", self.sentences, Sentences),
+            ("maps", self.maps, Maps),
             *([("stack", self.stack, Stack)] if self.stack is not None else []),
         ):
             if choice not in get_args(kinds):

@@ -16,7 +16,7 @@ import headscope
 from headscope.cli.app import app
 from headscope.errors import HeadscopeError
 from headscope.folder.manifest import manifest_checksum
-from headscope.measure.catalogue import GROUPED
+from headscope.measure.catalogue import DERIVED, GROUPED
 from headscope.model.loading import Model
 from headscope.show.objects import Study
 
@@ -96,8 +96,10 @@ def test_studies_of_different_texts_add_up(tiny: Model, tmp_path: Path, sample: 
     merged = headscope.merge([one.folder, two.folder], out=tmp_path / "m")
     expected = added([dict(one.arrays), dict(two.arrays)])
     for name, array in merged.arrays.items():
-        # What is kept by group of texts is added up by group first.
-        np.testing.assert_allclose(array, expected[name], rtol=1e-14 if name in GROUPED else 0, err_msg=name)
+        # What is kept by group of texts is added up by group first, what is derived after all else.
+        np.testing.assert_allclose(
+            array, expected[name], rtol=1e-14 if name in GROUPED | DERIVED.keys() else 0, err_msg=name
+        )
     assert merged.windows == one.windows + two.windows
     assert merged.manifest.counts.texts == one.manifest.counts.texts + two.manifest.counts.texts
     assert merged.manifest.options.max_windows is None

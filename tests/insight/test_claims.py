@@ -196,10 +196,10 @@ def test_a_small_model_of_that_name_is_not_the_papers():
 
 
 def test_near_the_diagonal_is_one_step():
-    attention = np.zeros((1, 1, 6, 6))
+    attention = np.zeros((1, 6, 6))
     for i, j in enumerate([1, 2, 2, 1, 4, 4]):
-        attention[0, 0, i, j] = 1
-    attention[0, 0, :, 0] = attention[0, 0, :, -1] = 9  # first and last column do not count
+        attention[0, i, j] = 1
+    attention[0, :, 0] = attention[0, :, -1] = 9  # first and last column do not count
     assert near_diagonal(attention) == pytest.approx(5 / 6)
 
 

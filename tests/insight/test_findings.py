@@ -287,7 +287,7 @@ def test_the_share_of_tokens_of_each_kind_is_that_of_the_windows(study, tiny, sa
 
 
 def test_every_column_of_the_tables_is_defined(study):
-    assert set(study.heads.columns) | set(study.layers.columns) == set(columns())
+    assert set(study.heads.columns) | set(study.layers.columns) == {*columns(), "role"}
     for term in columns().values():
         assert term.definition.endswith(".")
         assert term.chance is None or term.chance in columns()

@@ -282,13 +282,14 @@ def test_one_sentence_repeated_gives_the_values_counted_by_hand(minilm):
 
 def test_a_study_folder_holds_the_tables_and_arrays_of_the_contract(tiny, sample, tmp_path: Path):
     study = headscope.study(tiny, sample[:6], out=tmp_path / "s", length=48, progress=False)
-    assert list(study.heads.columns) == COLUMNS
+    assert list(study.heads.columns) == [*COLUMNS, "role"]
+    assert (study.heads["role"] == "").all()
     assert len(study.heads) == 12
     assert list(study.layers.columns) == [c for c in COLUMNS if c != "head"] + [
         "unique_focal_tokens",
         "unique_focal_chance",
     ]
-    pd.testing.assert_frame_equal(pd.read_csv(study.folder / "heads.csv"), study.heads)
+    pd.testing.assert_frame_equal(pd.read_csv(study.folder / "heads.csv"), study.heads[COLUMNS])
     L, H, S = 3, 4, 48
     shapes = {
         **dict.fromkeys(["attention_sum", "attention_sum_without_lines", "similarity_sum"], ((L, H, S, S), "float64")),

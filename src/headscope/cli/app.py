@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from headscope.cli import compare, doctor, figures, inspect, merge, report, reproduce, segment, study, verify
+from headscope.cli import compare, doctor, figures, inspect, merge, nulls, report, reproduce, segment, study, verify
 from headscope.cli.streams import LOST, LostOutput, Streams
 from headscope.console import say
 from headscope.errors import HeadscopeError
@@ -82,6 +82,7 @@ def _verb(name: str, module: ModuleType) -> None:
 
 
 _verb("study", study)
+_verb("nulls", nulls)
 _verb("inspect", inspect)
 _verb("segment", segment)
 _verb("compare", compare)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from headscope.corpus.texts import Text, Texts
+from headscope.corpus.texts import Reading, Text, Texts
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all, refuse_unknown
 from headscope.options import Options
 from headscope.wording import counted
@@ -45,6 +45,11 @@ class TextWindows:
     @property
     def name(self) -> str:
         return self._texts.name
+
+    @property
+    def reading(self) -> Reading | None:
+        """How the texts are read again."""
+        return self._texts.reading
 
     @property
     def unusable(self) -> int:
@@ -98,7 +103,19 @@ class TextWindows:
     def _hashed(self) -> Iterator[Text]:
         """The texts; what was read of them is hashed, so that parts of one study know each other."""
         for text in self._texts:
-            content = text.text.encode()
-            self._hash.update(len(content).to_bytes(8, "little"))
-            self._hash.update(content)
+            _add(self._hash, text)
             yield text
+
+
+def texts_hash(texts: Iterable[Text]) -> str:
+    """SHA-256 of texts, as a study that read them says it."""
+    digest = hashlib.sha256()
+    for text in texts:
+        _add(digest, text)
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, text: Text) -> None:
+    content = text.text.encode()
+    digest.update(len(content).to_bytes(8, "little"))
+    digest.update(content)

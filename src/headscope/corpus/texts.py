@@ -10,6 +10,7 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -18,6 +19,8 @@ from headscope.console import say
 from headscope.errors import HeadscopeError
 from headscope.wording import named
 
+SAMPLE = "sample"
+"""What the built-in texts are called."""
 SUFFIXES = (".txt", ".md", ".jsonl", ".parquet")
 LONGEST_TEXT = 256 * 2**20
 """Bytes. A single text beyond this is refused: it is a mistake or an attack, and would fill the memory."""
@@ -36,11 +39,23 @@ class Bad(NamedTuple):
     reason: str
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How `read_texts` was asked: what it takes to read the same texts again."""
+
+    names: list[str]
+    lines: bool = False
+    field: str = "text"
+    skip_bad: bool = False
+
+
 class Source(ABC):
-    """One place that texts come from. `size` and `position` are in any unit, None where unknown."""
+    """One place that texts come from. `size` and `position` are in any unit, None where unknown. once: what it gives is
+    gone when it was read."""
 
     size: int | None = None
     position: int = 0
+    once: bool = False
 
     @abstractmethod
     def records(self) -> Iterator[Text | Bad]: ...
@@ -55,13 +70,14 @@ class Texts:
 
     Iterating yields `Text`; `read_share` tells how much of the input the newest iteration has read,
     `bad` how many unusable records it passed over (with `skip_bad`). other_files: those in the folders that are no
-    texts by their names.
+    texts by their names. reading: how they are read again, where they are of files, the hub or the sample.
     """
 
-    def __init__(self, sources: list[Source], name: str, skip_bad: bool = False, other_files: int = 0) -> None:
+    def __init__(self, sources: list[Source], name: str, reading: Reading | None = None, other_files: int = 0) -> None:
         self._sources = sources
         self.name = name
-        self.skip_bad = skip_bad
+        self.skip_bad = reading is not None and reading.skip_bad
+        self.reading = reading
         self.other_files = other_files
         self.bad = 0
         self._done = 0
@@ -78,6 +94,11 @@ class Texts:
                 else:
                     raise HeadscopeError(record.reason)
             self._done += 1
+
+    @property
+    def once(self) -> bool:
+        """Whether they can be read only once: standard input, or a generator."""
+        return any(source.once for source in self._sources)
 
     def changed(self) -> list[str]:
         """The files that were written to, replaced or removed since the newest iteration opened them."""
@@ -103,6 +124,7 @@ class Strings(Source):
         self._texts = texts
         self._names = names
         self.size = len(texts) if isinstance(texts, (list, tuple)) else None
+        self.once = isinstance(texts, Iterator)
 
     def records(self) -> Iterator[Text | Bad]:
         for number, text in enumerate(self._texts):
@@ -185,6 +207,8 @@ class File(Source):
 class StandardInput(Source):
     """Standard input: one text, or one a line."""
 
+    once = True
+
     def __init__(self, lines: bool) -> None:
         self._lines = lines
 
@@ -256,7 +280,7 @@ def read_texts(
             others += sum(1 for _ in _inside(Path(name))) - len(found) if Path(name).is_dir() else 0
     if not sources:
         raise HeadscopeError("No texts were named; give files, folders, - for standard input, or hf:DATASET.")
-    return Texts(sources, named(" ".join(names)), skip_bad, others)
+    return Texts(sources, named(" ".join(names)), Reading(names, lines, field, skip_bad), others)
 
 
 def sample_texts() -> Texts:
@@ -264,7 +288,7 @@ def sample_texts() -> Texts:
     folder = resources.files("headscope") / "data" / "texts"
     articles = sorted((item for item in folder.iterdir() if item.name.endswith(".txt")), key=lambda i: i.name)
     texts = [article.read_text("utf-8") for article in articles]
-    return Texts([Strings(texts, [f"sample/{article.name}" for article in articles])], "sample")
+    return Texts([Strings(texts, [f"sample/{article.name}" for article in articles])], SAMPLE)
 
 
 def as_texts(texts: Any) -> Texts:

@@ -1,6 +1,7 @@
 """study.json, typed: what was run. One writer, one reader; older versions are brought to today's on reading.
 
-Nothing in a manifest is ever used as a path: the files of a study have fixed names.
+The files of a study have fixed names: nothing in a manifest says where they are. What it names of texts and model is
+where they were read from; only who asks to read them again uses it, and they must have the hashes that it says.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from safetensors import SafetensorError, safe_open
 
 from headscope.corpus.grid import Grid
+from headscope.corpus.null_kinds import Null
+from headscope.corpus.texts import Reading
 from headscope.corpus.traits import IMAGE, TEXT, Traits
 from headscope.errors import HeadscopeError
 from headscope.files import check_name, checksum
@@ -61,12 +64,25 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """The texts, or images. windows_sha256: of all windows, by their place in the whole (see `hashes`)."""
+    """The texts, or images. windows_sha256: of all windows, by their place in the whole (see `hashes`). reading: how
+    texts of files were read; None where they can't be read again from what is said here."""
 
     name: str
     sha256: str | None = None
     windows_sha256: str | None = None
     grid: Grid | None = None
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True)
+class NullFacts:
+    """Of a null study: which null it is, and the study that it belongs to, by the hashes of its windows and weights.
+    windows: how many that has."""
+
+    kind: Null
+    of_windows_sha256: str
+    of_weights_sha256: str
+    windows: int
 
 
 @dataclass(frozen=True)
@@ -139,6 +155,7 @@ class Manifest:
     finished: str | None = None
     seconds: float | None = None
     part: PartFacts | None = None
+    null: NullFacts | None = None
     example: ExampleFacts | None = None
     run: RunFacts = field(default_factory=RunFacts)
     versions: dict[str, str] = field(default_factory=dict)

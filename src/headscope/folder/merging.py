@@ -59,7 +59,9 @@ def merge_folders(
                 write_atomically(target / name, (shown.folder / name).read_bytes())
         written = None
         if any(study.manifest.groups is None for study in studies):
-            written = {name: set.intersection(*(set(getattr(study, name)) for study in studies)) for name in TABLES}
+            written = {
+                name: set.intersection(*(set(map(str, study.table(name))) for study in studies)) for name in TABLES
+            }
         write(target, _manifest(studies), total, only=written)
     return target
 
@@ -181,11 +183,12 @@ def _total(studies: list[StudyFolder]) -> ExactSum:
 
 
 def _states(study: StudyFolder) -> Arrays:
-    """What adds up: the states, by group of texts where they are kept so. Where they are not, what is derived from
-    states today may have been a state. What a version did not have is not in the sum either."""
+    """What adds up: the states, by group of texts where they are kept so, and what was derived from states that are
+    not kept, or that were one in another version. What a version did not have is not in the sum either."""
     arrays, grouped = study.arrays, study.manifest.groups or ()
     names = kept_states(study.manifest.gives).keys() - set(grouped)
-    alone = names if grouped else names | DERIVED.keys()
+    orphaned = {name for name, derived in DERIVED.items() if not all(state in arrays for state in derived.made_of)}
+    alone = names | orphaned
     by_group = {name: study.groups.packed(name) for name in grouped}
     return by_group | {name: arrays.packed(name) for name in sorted(alone) if name in arrays}
 

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.grid import Grid
+from headscope.corpus.null_kinds import NULLS, Null
 from headscope.errors import HeadscopeError, shortened
 from headscope.files import check_name
 from headscope.folder.array_file import AbsentError, ArrayFile
 from headscope.folder.at_threshold import ArraysAt, kept_columns, table_at
-from headscope.folder.manifest import ARRAYS, GROUPS_FILE, IMAGES_MANIFEST, MANIFEST, read_manifest
+from headscope.folder.manifest import ARRAYS, GROUPS_FILE, IMAGES_MANIFEST, MANIFEST, Manifest, read_manifest
+from headscope.folder.roles_file import ROLE, read_roles
 from headscope.measure.catalogue import GROUPED, array_specs, kept_states, state_specs
 from headscope.measure.declaration import Arrays
 from headscope.measure.high_pairs import SPECTRA, HighPairs
@@ -25,6 +27,7 @@ from headscope.measure.jackknife import INTERVALS, INTERVALS_COLUMNS, Jackknife
 from headscope.measure.measures.distance import GRID_DISTANCE
 from headscope.measure.tables import TABLES, Totals
 from headscope.one_text.view import OneText
+from headscope.options import Options
 from headscope.run import checkpoints
 from headscope.wording import counted
 
@@ -51,13 +54,20 @@ class StudyFolder:
 
     @cached_property
     def heads(self) -> pd.DataFrame:
-        """A row per layer and head; `headscope.columns()` says what each column means."""
-        return self._table("heads")
+        """A row per layer and head; `headscope.columns()` says what each column means. `role`: what the head does,
+        empty where it has none, or before `headscope nulls`."""
+        return self.table("heads").assign(**{ROLE: "" if self.roles is None else self.roles[ROLE].to_numpy()})
+
+    @cached_property
+    def roles(self) -> pd.DataFrame | None:
+        """A row per layer and head: its role, what it rests on, beside what nulls give. None before `headscope nulls`
+        has measured them."""
+        return read_roles(self.folder, self.manifest, {null: one.manifest for null, one in self.nulls.items()})
 
     @cached_property
     def layers(self) -> pd.DataFrame:
         """A row per layer."""
-        return self._table("layers")
+        return self.table("layers")
 
     @cached_property
     def arrays(self) -> ArrayFile:
@@ -86,12 +96,27 @@ class StudyFolder:
         leaving out one group of texts after the other; `groups`: how many. With fewer than 8 there is none."""
         if INTERVALS not in (self.manifest.tables or {}):
             raise AbsentError(f"{self.folder} has no intervals; run the study again to have them.")
-        return self._table(INTERVALS)
+        return self.table(INTERVALS)
 
     @cached_property
     def example(self) -> OneText:
         """The one text that the study keeps, for figures that show one."""
         return OneText.load(self.folder)
+
+    @cached_property
+    def nulls(self) -> dict[Null, StudyFolder]:
+        """The finished null studies of this study, by which null they are; none before `headscope nulls`.
+
+        One that was made for other windows, weights or options is not this study's, and left out.
+        """
+        found: dict[Null, StudyFolder] = {}
+        for null in NULLS:
+            folder = null_folder(self.folder, null)
+            if (folder / MANIFEST).is_file():
+                one = type(self)(folder)
+                if is_null_of(one.manifest, self.manifest, null):
+                    found[null] = one
+        return found
 
     @property
     def written(self) -> float:
@@ -152,7 +177,8 @@ class StudyFolder:
         """The states, and what columns need beside them."""
         return with_grid(Totals(self.arrays), self.grid)
 
-    def _table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the folder, as it was written."""
         import pyarrow
         import pyarrow.parquet
 
@@ -238,8 +264,9 @@ class StudyAt(StudyFolder):
 
     @cached_property
     def heads(self) -> pd.DataFrame:
-        """A row per layer and head; what is made of high pairs is pooled over all of them."""
-        return table_at("heads", self.own.heads, self.high, self.manifest.gives)
+        """A row per layer and head; what is made of high pairs is pooled over all of them. Roles are known at the
+        study's own threshold alone."""
+        return table_at("heads", self.own.heads, self.high, self.manifest.gives).assign(**{ROLE: ""})
 
     @cached_property
     def layers(self) -> pd.DataFrame:
@@ -260,6 +287,11 @@ class StudyAt(StudyFolder):
         raise AbsentError(f"The interval of a number {self._only_known}")
 
     @cached_property
+    def nulls(self) -> dict[Null, StudyFolder]:
+        """Read at the same threshold."""
+        return {null: one.at(self.high.threshold) for null, one in self.own.nulls.items()}
+
+    @cached_property
     def example(self) -> OneText:
         return replace(self.own.example, threshold=self.high.threshold)
 
@@ -277,6 +309,28 @@ class StudyAt(StudyFolder):
             f"is known at the study's own threshold {self.own.manifest.options.threshold:g} alone; "
             f"run the study again with --threshold {self.high.threshold:g} to have it there."
         )
+
+
+def null_folder(study: Path, null: Null) -> Path:
+    return study / "nulls" / null
+
+
+def is_null_of(one: Manifest, study: Manifest, null: Null) -> bool:
+    """Whether a null study belongs to a study: its windows, its weights, and measured alike."""
+    facts = one.null
+    return (
+        facts is not None
+        and facts.kind == null
+        and facts.of_windows_sha256 == study.source.windows_sha256
+        and facts.of_weights_sha256 == study.model.weights_sha256
+        and one.layers == study.layers
+        and one.options == null_options(study.options)
+    )
+
+
+def null_options(options: Options) -> Options:
+    """A null study is measured as its study, but keeps no maps: it is to be small."""
+    return replace(options, maps="none")
 
 
 def with_grid(arrays: Arrays, grid: Grid | None) -> Arrays:

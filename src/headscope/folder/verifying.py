@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headscope.corpus.null_kinds import NULLS
 from headscope.errors import HeadscopeError
 from headscope.files import file_checksum
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, MANIFEST, checksum_is_right
-from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder
+from headscope.folder.roles_file import FACTS, problem_of_roles
+from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, null_folder
 from headscope.measure.bins import coarse
 from headscope.measure.catalogue import STATES, SYMMETRIC, array_specs
 from headscope.measure.declaration import SETS
@@ -67,9 +69,25 @@ def verify(folder: str | os.PathLike[str]) -> list[Check]:
         Check(what, _first(look, study), note := _note(what, study), checked=note is None)
         for what, look in looks.items()
     ]
+    checks += _nulls(study)
     if (study.folder / checkpoints.FOLDER).is_dir():
         left = f"{checkpoints.FOLDER}/ is left over from a run that was stopped; the study is whole without it"
         checks.append(Check("nothing else", None, left))
+    return checks
+
+
+def _nulls(study: StudyFolder) -> list[Check]:
+    """The null studies, each as a study, and the roles that follow from them."""
+    checks: list[Check] = []
+    for null in NULLS:
+        folder = null_folder(study.folder, null)
+        if (folder / MANIFEST).is_file():
+            problems = [check.problem for check in verify(folder) if check.problem is not None]
+            note = None if null in study.nulls else "it is not of this study: other windows, weights or options"
+            checks.append(Check(f"nulls/{null}", problems[0] if problems else None, note))
+    if (study.folder / FACTS).is_file():
+        note = None if study.roles is not None else "they are not of this study and these nulls"
+        checks.append(Check("roles", problem_of_roles(study.folder), note))
     return checks
 
 
@@ -132,27 +150,30 @@ def _values(study: StudyFolder) -> Iterator[str]:
         yield f"the arrays were summed over other than the {study.windows} windows that study.json names"
     if (arrays["tokens"] != arrays["tokens"][0, 0]).any() or arrays["tokens"].max() > study.windows * study.size[2]:
         yield "tokens counts more tokens than the windows hold, or other ones from head to head"
-    if (arrays["high_count"] > study.windows).any():
+    if "high_count" in arrays and (arrays["high_count"] > study.windows).any():
         yield "a place in high_count is a high pair more often than there are windows"
     yield from _attention(study)
 
 
 def _attention(study: StudyFolder) -> Iterator[str]:
     arrays = study.arrays
-    total = arrays["attention_sum"]
-    paid, received = total.sum((2, 3)), arrays["attention_to_kind_sum"].sum(2)
-    if not np.allclose(paid, received, rtol=1e-6):
-        yield "attention_to_kind_sum holds other attention than attention_sum"
+    received = arrays["attention_to_kind_sum"].sum(2)
     # Half precision makes rows of attention that add up to a little more than 1.
-    if (paid > 1.01 * arrays["tokens"]).any():
-        yield "attention_sum holds more than 1 for each token"
-    rest = arrays["attention_sum_without_lines"]
-    if (rest < 0).any() or (rest > total * (1 + 1e-9) + 1e-12).any():
-        yield "attention_sum_without_lines holds attention that attention_sum does not"
+    if (received > 1.01 * arrays["tokens"]).any():
+        yield "attention_to_kind_sum holds more than 1 for each token"
     lines, kinds = arrays["line_kind_count"], arrays["token_kind_count"]
-    # Every window has a line, its largest column, so something of attention_sum lies on lines.
-    if (lines.sum(2) < arrays["windows"]).any() or (rest.sum((2, 3)) >= paid)[paid > 0].any():
-        yield "a window without a line: attention_sum_without_lines or line_kind_count is not right"
+    if (lines.sum(2) < arrays["windows"]).any():
+        yield "a window without a line: line_kind_count is not right"
+    if "attention_sum" in arrays:
+        total, rest = arrays["attention_sum"], arrays["attention_sum_without_lines"]
+        paid = total.sum((2, 3))
+        if not np.allclose(paid, received, rtol=1e-6):
+            yield "attention_to_kind_sum holds other attention than attention_sum"
+        if (rest < 0).any() or (rest > total * (1 + 1e-9) + 1e-12).any():
+            yield "attention_sum_without_lines holds attention that attention_sum does not"
+        # Every window has a line, its largest column, so something of attention_sum lies on lines.
+        if (rest.sum((2, 3)) >= paid)[paid > 0].any():
+            yield "a window without a line: attention_sum_without_lines is not right"
     if (kinds != kinds[0, 0]).any() or (kinds.sum(2) != arrays["tokens"]).any():
         yield "token_kind_count does not add up to the tokens"
     if (lines > kinds).any():
@@ -171,7 +192,7 @@ def _symmetry(study: StudyFolder) -> Iterator[str]:
 def _totals(study: StudyFolder) -> Iterator[str]:
     arrays = study.arrays
     windows = arrays["windows"]
-    if "distance_histogram" in arrays and not np.array_equal(
+    if {"distance_histogram", "high_count"} <= arrays.keys() and not np.array_equal(
         arrays["distance_histogram"], distance_histogram(arrays["high_count"])
     ):
         yield "distance_histogram does not follow from high_count"
@@ -188,15 +209,18 @@ def _totals(study: StudyFolder) -> Iterator[str]:
     length = study.size[2]
     if (arrays["similarity_histogram"].sum(-1) > windows * (length * (length - 1) // 2)).any():
         yield "similarity_histogram counts more pairs than there are"
-    if (arrays["similarity_sum"].max((2, 3)) > windows * 1.0001).any():
+    if "similarity_sum" in arrays and (arrays["similarity_sum"].max((2, 3)) > windows * 1.0001).any():
         yield "similarity_sum holds more than 1 for each window"
-    if "spectrum" in arrays:
-        for name, array in derived_arrays(arrays, study.manifest.gives).items():
-            if not np.array_equal(arrays[name], array):
-                yield f"{name} does not follow from the states"
+    for name, array in derived_arrays(arrays, study.manifest.gives).items():
+        if name in arrays and not np.array_equal(arrays[name], array):
+            yield f"{name} does not follow from the states"
     made = Totals({name: array for name, array in arrays.items() if STATES.get(name) is None or not _before(name)})
     for name in (name for name in arrays if _before(name)):
-        if not np.allclose(arrays[name], made[name], rtol=1e-6):
+        try:
+            follows = np.allclose(arrays[name], made[name], rtol=1e-6)
+        except KeyError:  # a map that was not kept
+            continue
+        if not follows:
             yield f"{name} does not follow from the other arrays"
 
 
@@ -227,7 +251,7 @@ def _groups(study: StudyFolder) -> Iterator[str]:
 
 
 def _intervals(study: StudyFolder) -> Iterator[str]:
-    columns = {name: list(getattr(study, name).columns) for name in TABLES}
+    columns = {name: list(study.table(name).columns) for name in TABLES}
     expected = intervals_table(study.jackknife, study.manifest.layers, study.manifest.gives, columns)
     if not expected.equals(study.intervals):
         yield f"{INTERVALS}.parquet does not follow from the groups"
@@ -235,11 +259,11 @@ def _intervals(study: StudyFolder) -> Iterator[str]:
 
 def _table(study: StudyFolder, name: str) -> Iterator[str]:
     """Columns that this version does not know can't be held to anything."""
-    written = set(getattr(study, name).columns)
+    kept = study.table(name)
+    written = set(kept.columns)
     expected = TABLES[name](study.what_tables_are_made_of(), study.manifest.layers, study.manifest.gives, written)
-    for kind, table in (("parquet", getattr(study, name)), ("csv", _read_csv(study.folder / f"{name}.csv"))):
-        listed = list(getattr(study, name).columns)
-        if list(table.columns) != listed or len(table) != len(expected):
+    for kind, table in (("parquet", kept), ("csv", _read_csv(study.folder / f"{name}.csv"))):
+        if list(table.columns) != list(kept.columns) or len(table) != len(expected):
             yield f"{name}.{kind} has other rows or columns"
             continue
         for column in expected.columns.intersection(table.columns):

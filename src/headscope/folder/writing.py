@@ -11,7 +11,7 @@ from pathlib import Path
 from headscope.files import Arrays, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, MANIFEST, Manifest, manifest_bytes
 from headscope.folder.study_folder import EXAMPLE, REST, with_grid
-from headscope.measure.catalogue import DERIVED, GROUPED, STATES, array_specs, kept_states
+from headscope.measure.catalogue import DERIVED, GROUPED, MAPS, STATES, array_specs, kept_states, written_maps
 from headscope.measure.jackknife import INTERVALS, Jackknife, intervals_table
 from headscope.measure.tables import TABLES, Totals, derived_arrays
 from headscope.run.sums import ExactSum
@@ -21,9 +21,10 @@ def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, 
     """Write the folder of a study whose states are added up in `total`; its example, if any, is there already.
 
     only: table -> the columns it is to have, where studies of an older version are merged, which lack some states.
+    Maps that the options do not ask for are left out, but not of a part, which is to be added to others.
     """
     gives = manifest.gives
-    states = {name: total.whole[name] for name in kept_states(gives) if only is None or name in total.whole}
+    states = {name: total.whole[name] for name in kept_states(gives) if name in total.whole}
     totals = Totals(states)
     groups = {name: states[name] for name in states if _by_group(name, states)}
     shape = len(manifest.layers), manifest.model.heads, manifest.options.length
@@ -32,6 +33,8 @@ def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, 
     }
     arrays |= {name: total.whole[name] for name in total.whole.keys() & DERIVED.keys()}
     arrays |= derived_arrays(totals, gives) if only is None else {}
+    left_out = set() if manifest.part is not None else MAPS - written_maps(manifest.options.maps, gives)
+    arrays = {name: array for name, array in arrays.items() if name not in left_out}
     files: dict[str, bytes | Pieces] = {ARRAYS: [*safetensors_pieces(arrays)]}
     if manifest.part is not None:
         files[REST] = [*safetensors_pieces({name: total.rest[name] for name in states if name in total.rest})]

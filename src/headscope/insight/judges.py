@@ -119,22 +119,30 @@ def _known(found: Estimate) -> Estimate:
 def near_diagonal(attention: NDArray[Any]) -> float:
     """The share of rows whose largest element lies within one step of the diagonal; mean over layers.
 
-    (L, H, S, S), summed over heads. The first and the last column are left out: special tokens draw attention from
+    (L, S, S), of all heads of a layer. The first and the last column are left out: special tokens draw attention from
     everywhere.
     """
-    inner = attention.sum(1)[:, :, 1:-1]
+    inner = attention[:, :, 1:-1]
     steps = np.abs(inner.argmax(-1) + 1 - np.arange(inner.shape[1]))
     return float((steps <= 1).mean())
 
 
+def _layer_attention(study: StudyFolder) -> NDArray[Any]:
+    """(L, S, S)"""
+    if "layer_attention" in study.arrays:
+        return study.arrays["layer_attention"]
+    summed: NDArray[Any] = study.arrays["attention_sum"].sum(1)
+    return summed
+
+
 def summed_on_diagonal(study: StudyFolder) -> Judged:
-    share = near_diagonal(study.arrays["attention_sum"])
+    share = near_diagonal(_layer_attention(study))
     return Judged(share > 0.5, f"{percent(share)} of the rows, over {study.windows:,} windows", value=share)
 
 
 def one_text_off_diagonal(study: StudyFolder) -> Judged:
     try:
-        share = near_diagonal(np.asarray(study.example.attention))
+        share = near_diagonal(np.asarray(study.example.attention).sum(1))
     except HeadscopeError:
         raise CantBeSaid("The study keeps no example text.") from None
     if not summed_on_diagonal(study).holds:
@@ -144,7 +152,7 @@ def one_text_off_diagonal(study: StudyFolder) -> Judged:
 
 def early_on_first(study: StudyFolder) -> Judged:
     (layer,) = layers_of(study, 1)
-    received = study.arrays["attention_sum"][place_of(study, layer)].sum((0, 1))
+    received = _layer_attention(study)[place_of(study, layer)].sum(0)
     top = int(received.argmax())
     value = _of_layer(study, "attention_to_first", layer)
     share = _sure(study, "attention_to_first", layer, value, "share")

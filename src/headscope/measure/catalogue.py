@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headscope.corpus.traits import TEXT, Traits
+from headscope.corpus.traits import ORDER, TEXT, Traits
 from headscope.measure.declaration import Column, Derived, Specs, State
 from headscope.measure.measures import MEASURES
 from headscope.measure.triangles import pairs_of
+from headscope.options import Maps
 
 STATES: dict[str, State] = {name: state for measure in MEASURES for name, state in measure.states.items()}
 DERIVED: dict[str, Derived] = {name: array for measure in MEASURES for name, array in measure.derived.items()}
 SYMMETRIC: frozenset[str] = frozenset(name for name, state in STATES.items() if state.symmetric)
 GROUPED: frozenset[str] = frozenset(name for name, state in STATES.items() if state.grouped)
+MAPS: frozenset[str] = frozenset(name for name, state in STATES.items() if state.shape == "LHSS")
+"""Positions against positions, of every head."""
 
 KEYS: tuple[Column, ...] = (
     Column("layer", "layer", "number", "run", "Number of the layer; the first is 0."),
@@ -32,6 +35,18 @@ def columns(gives: Traits = TEXT) -> dict[str, Column]:
     every = [*KEYS, *(column for measure in MEASURES for column in measure.columns if column.needs <= gives)]
     of_heads = [column for column in every if column.heads]
     return {column.name: column for column in (*of_heads, *(column for column in every if not column.heads))}
+
+
+def written_maps(maps: Maps, gives: Traits = TEXT) -> frozenset[str]:
+    """Of the maps of every head, which are most of a folder, those that `maps` asks for. Distances of patches are made
+    of the location map, so a study of images has it always.
+
+    >>> sorted(written_maps("location"))
+    ['high_count']
+    """
+    if maps == "all":
+        return MAPS
+    return frozenset({"high_count"}) if maps == "location" or not gives >= ORDER else frozenset()
 
 
 def kept_states(gives: Traits = TEXT) -> dict[str, State]:

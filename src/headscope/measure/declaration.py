@@ -114,9 +114,10 @@ def sizes(layers: int, heads: int, length: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Derived(_Shaped):
-    """An array of a study folder that is no state: `of` makes it from the states, (L, H, ...)."""
+    """An array of a study folder that is no state: `of` makes it from the states named in `made_of`."""
 
     of: Callable[[Arrays], NDArray[Any]]
+    made_of: tuple[str, ...]
     needs: Traits = frozenset()
 
 

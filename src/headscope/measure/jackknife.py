@@ -161,6 +161,7 @@ class Jackknife:
         self.holding: list[int] = np.flatnonzero(groups["windows"][0, 0]).tolist()
         """The groups that hold texts."""
         self._without = [self.without([group]) for group in self.holding]
+        self._estimates: dict[tuple[str, str], Estimate] = {}
 
     def without(self, left_out: Sequence[int]) -> SomeGroups:
         """What columns are made of, over all other groups."""
@@ -176,6 +177,11 @@ class Jackknife:
 
     def estimate(self, table: str, name: str) -> Estimate:
         """Of a column of `heads` or `layers`, a number a row. NotByGroup: it is made of what is not kept by group."""
+        if (table, name) not in self._estimates:
+            self._estimates[table, name] = self._estimate(table, name)
+        return self._estimates[table, name]
+
+    def _estimate(self, table: str, name: str) -> Estimate:
         column = self._columns.get(name)
         if column is None or column.value is None:
             raise NotByGroup(name)

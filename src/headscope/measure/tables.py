@@ -53,8 +53,12 @@ class Totals(Mapping[str, NDArray[Any]]):
 
 
 def derived_arrays(arrays: Arrays, gives: Traits = TEXT) -> dict[str, NDArray[Any]]:
-    """Arrays of a study that are no states."""
-    return {name: array.of(arrays) for name, array in DERIVED.items() if array.needs <= gives}
+    """Arrays of a study that are no states, as far as what they are made of is there."""
+    return {
+        name: array.of(arrays)
+        for name, array in DERIVED.items()
+        if array.needs <= gives and all(state in arrays for state in array.made_of)
+    }
 
 
 def heads_table(

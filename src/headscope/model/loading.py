@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -242,6 +242,16 @@ def _read(name: str, network_class: Any, config: Any, kind: torch.dtype, files: 
             local_files_only=True,
         )
         return network, check_loaded(name, network, info, tensors)
+
+
+def redrawn(model: Model, seed: int) -> Model:
+    """The same architecture with random weights, as `random:NAME` has them."""
+    name = f"{RANDOM}{model.name.removeprefix(RANDOM)}"
+    kind = next(model.network.parameters()).dtype
+    network = _drawn(name, type(model.network), deepcopy(model.network.config), kind, seed)
+    network = network.eval().requires_grad_(False)
+    check_finite(name, network)
+    return replace(model, network=network.to(model.device), name=name, seed=seed, notices=())
 
 
 @contextmanager

@@ -53,7 +53,8 @@ class Ran:
 
 
 class Run:
-    """Measures what no checkpoint in `folder` holds, and adds everything up. weights_hash is awaited when needed."""
+    """Measures what no checkpoint in `folder` holds, and adds everything up. weights_hash is awaited when needed.
+    called: what the bar says."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Run:
         part: Part,
         weights_hash: Future[str],
         progress: bool,
+        called: str,
     ) -> None:
         self._model = model
         self._capture = capture
@@ -79,6 +81,7 @@ class Run:
         self._part = part
         self._weights_hash = weights_hash
         self._progress = progress
+        self._called = called
         self._fingerprints: list[str] = []
         self._measured = 0
         self._read_all = threading.Event()
@@ -88,7 +91,7 @@ class Run:
         """Run, and hand the sum of all shards to `finish`; only when that returns are the checkpoints removed."""
         specs = self._consumer.specs()
         with (
-            Bar(f"Measuring {self._model.name}", self._source.unit, self._progress) as bar,
+            Bar(self._called, self._source.unit, self._progress) as bar,
             closing(self._place.build(self._model, self._consumer, self._options, self._capture)) as engine,
             closing(Checkpoints(self._folder, specs)) as kept,
         ):

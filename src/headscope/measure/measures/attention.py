@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.traits import ORDER
-from headscope.measure.declaration import DIAGONALS, Arrays, Column, Measure, Ratio, State
+from headscope.measure.declaration import DIAGONALS, Arrays, Column, Derived, Measure, Ratio, State
 from headscope.measure.measures import grouped
 
 if TYPE_CHECKING:
@@ -73,4 +73,7 @@ MEASURE = Measure(
         ),
     ),
     update=update,
+    derived={
+        "layer_attention": Derived("LSS", "float64", lambda arrays: arrays["attention_sum"].sum(1), ("attention_sum",))
+    },
 )

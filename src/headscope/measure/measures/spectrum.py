@@ -73,5 +73,9 @@ MEASURE = Measure(
         ),
     ),
     update=update,
-    derived={"similarity_histogram": Derived("LHV", "int64", lambda arrays: value_spectrum(arrays["spectrum"].sum(2)))},
+    derived={
+        "similarity_histogram": Derived(
+            "LHV", "int64", lambda arrays: value_spectrum(arrays["spectrum"].sum(2)), ("spectrum",)
+        )
+    },
 )

@@ -1,0 +1,131 @@
+"""headscope nulls"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from headscope.show.objects import Study
+
+EXAMPLES = """[bold]Examples[/bold]\n
+headscope nulls headscope-study   [dim]then every head has a role, or none[/dim]\n
+headscope nulls wiki --max-windows 500   [dim]500 of its windows, evenly spread[/dim]\n
+headscope nulls wiki articles.jsonl.gz --model ./my-model   [dim]where both were moved since[/dim]"""
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="A finished study folder.", show_default=False)],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The texts of the study, if they are no longer where it read them, or were given in Python.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="The model of the study, if it is no longer where it was.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    max_windows: Annotated[
+        int | None,
+        typer.Option(
+            help="So many of the study's windows, evenly spread; by default all.", metavar="N", show_default=False
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="tokens, sentences or weights; roles take all three.", metavar="NAME,...", show_default=False
+        ),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
+    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")] = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that measure at once; 1, or with Ray as many as have room.", metavar="N"),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of each worker; the cores are divided if not given.", metavar="N")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a Ray cluster).", metavar="NAME")] = "local",
+    address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Measure nulls again that are there.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
+) -> None:
+    """Measure the same windows where there is nothing to know, and say which heads have a role.
+
+    Tokens shuffled, sentences shuffled, random weights: three small studies in FOLDER/nulls, which can be stopped and
+    gone on with. What stands over them is learned. Roles go to FOLDER/roles.csv; figures, report, findings, compare and
+    reproduce show the nulls from then on.
+    """
+    from headscope.corpus.texts import read_texts
+    from headscope.jobs.null_studies import nulls
+
+    given = read_texts(texts, lines=lines, field=field) if texts else None
+    chosen = None if only is None else [name.strip() for name in only.split(",")]
+    finished = nulls(
+        folder,
+        model,
+        given,
+        max_windows=max_windows,
+        only=chosen,  # type: ignore[arg-type]
+        overwrite=overwrite,
+        progress=not quiet,
+        device=device,
+        engine=engine,
+        workers=workers,
+        threads=threads,
+        address=address,
+    )
+    if not quiet:
+        show_roles(finished)
+
+
+def show_roles(study: Study) -> None:
+    """How many heads have which role, layer by layer, and what shows it."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from headscope.console import console as opened
+    from headscope.insight.roles import roles_by_layer, rules_of, summary
+    from headscope.wording import counted
+
+    console = opened()
+    told = ", ".join(f"{null} {one.windows:,}" for null, one in study.nulls.items())
+    console.print(f"Null studies of {escape(study.model_name)}, windows of each: {told}")
+    table = study.roles
+    if table is None:
+        console.print("Roles take all three nulls; run headscope nulls again without --only.")
+        return
+    console.print(summary(study, table))
+    counts = roles_by_layer(table)
+    if len(counts.columns):
+        shown = Table(box=None, pad_edge=False, header_style="bold")
+        shown.add_column("layer", justify="right")
+        for role in counts.columns:
+            shown.add_column(role, justify="right")
+        shown.add_column("none", justify="right", style="dim")
+        heads = study.manifest.model.heads
+        for layer, row in counts.iterrows():
+            cells = [str(count) if count else "·" for count in row]
+            shown.add_row(str(layer), *cells, str(heads - int(row.sum())))
+        console.print(shown)
+        for role, rule in rules_of(counts.columns).items():
+            console.print(f"[dim]{role}: {escape(rule)}[/dim]")
+    short = int((table["falls_short"] != "").sum())
+    if short:
+        console.print(
+            f"{counted(short, 'head')} more {'meets' if short == 1 else 'meet'} the bounds of a rule, but "
+            f"{'stands' if short == 1 else 'stand'} over no null beyond doubt: column falls_short of roles.csv."
+        )
+    console.print(f"Roles: {escape(str(study.folder / 'roles.csv'))}", soft_wrap=True)

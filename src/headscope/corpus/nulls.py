@@ -1,0 +1,108 @@
+"""Windows that a model could not have learned from: the same tokens or sentences, in random order.
+
+The order is drawn from the seed and the number of the window or text, so it does not depend on how a study runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headscope.corpus.kinds import FIRST, SPECIAL, kind_of
+from headscope.corpus.null_kinds import NULLS, Null
+from headscope.corpus.sentences import sentence_starts
+from headscope.corpus.text_windows import TextWindows
+from headscope.corpus.texts import Text
+from headscope.corpus.windows import Window
+from headscope.options import Sentences
+
+
+@dataclass(frozen=True)
+class Spread:
+    """So many of all windows, evenly spread over them.
+
+    >>> [window for window in range(10) if Spread(10, 4).holds(window)]
+    [2, 4, 7, 9]
+    """
+
+    windows: int
+    taken: int
+
+    def holds(self, window: int) -> bool:
+        return (window + 1) * self.taken // self.windows > window * self.taken // self.windows
+
+
+def shuffled_tokens(window: Window, number: int, seed: int) -> Window:
+    """The ids of a window in random order, special tokens apart; sentences stay where they were. A token takes its
+    kind, and the characters that it covers, along with it; whatever comes to stand first is of the kind `first`."""
+    moved = np.flatnonzero(~window.special[: window.size])
+    drawn = _draws(seed, "tokens", number).permutation(moved)
+    ids, kind, start, end = window.ids.copy(), window.kind.copy(), window.start.copy(), window.end.copy()
+    ids[moved], start[moved], end[moved] = window.ids[drawn], window.start[drawn], window.end[drawn]
+    kind[moved] = [_kind(window, place) for place in drawn]
+    kind[0] = FIRST
+    return replace(window, ids=ids, kind=kind, start=start, end=end)
+
+
+def _kind(window: Window, place: int) -> int:
+    """Of a token, wherever it stands."""
+    if window.kind[place] not in (FIRST, SPECIAL):
+        return int(window.kind[place])
+    return kind_of(window.text.text[window.start[place] : window.end[place]].strip())
+
+
+def shuffled_sentences(text: Text, number: int, seed: int, how: Sentences) -> Text:
+    """A text whose sentences stand in random order; the white space between them stays where it was.
+
+    >>> shuffled_sentences(Text("", "One is here. Two is\\nthere.\\n\\nThree is gone."), 0, 1, "english").text
+    'Three is gone. One is here.\\n\\nTwo is\\nthere.'
+    """
+    starts = sentence_starts(text.text, how)
+    pieces = [text.text[begin:end] for begin, end in zip(starts, [*starts[1:], None], strict=True)]
+    bare = [piece.strip() for piece in pieces]
+    before = text.text[: len(text.text) - len(text.text.lstrip())]
+    after = [piece[len(piece.rstrip()) :] for piece in pieces]
+    order = _draws(seed, "sentences", number).permutation(len(pieces))
+    return text._replace(text=before + "".join(bare[place] + space for place, space in zip(order, after, strict=True)))
+
+
+def _draws(seed: int, null: Null, number: int) -> np.random.Generator:
+    return np.random.default_rng((seed % 2**64, NULLS.index(null), number))
+
+
+class NullWindows(TextWindows):
+    """The windows of texts as a null has them, evenly spread ones where not all are asked for (see `run.source`).
+
+    `weights` leaves them as they are: there, it is the model that knows nothing.
+    """
+
+    def __init__(self, null: Null, spread: Spread, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._null = null
+        self._spread = spread
+        self._taken = 0
+
+    @property
+    def made(self) -> int:
+        return self._taken
+
+    @property
+    def expected(self) -> int | None:
+        return self._spread.taken
+
+    def windows(self, wanted: Callable[[int], bool] | None) -> Iterator[Window]:
+        for window in super().windows(self._spread.holds):
+            if self._null == "tokens":
+                window = shuffled_tokens(window, self.counts.windows - 1, self._options.seed)
+            self._taken += 1
+            yield window
+
+    def _hashed(self) -> Iterator[Text]:
+        for number, text in enumerate(super()._hashed()):
+            if self._null == "sentences":
+                yield shuffled_sentences(text, number, self._options.seed, self._options.sentences)
+            else:
+                yield text
