@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from headscope.insight import judges
 from headscope.insight.choices import scaled
 from headscope.insight.judges import PAPER_LENGTH, CantBeSaid, Judged
 from headscope.insight.sureness import too_few_texts
+from headscope.insight.verdicts import Verdict
 from headscope.wording import in_words, model_label
 
 PAPER_MODEL = "bert-base-uncased"
@@ -28,8 +28,6 @@ TRIED = tuple(step / 20 for step in range(1, 20))
 """Thresholds at which a claim is tried: 0.05 to 0.95."""
 
 NO_THRESHOLD = "no threshold enters"
-
-Verdict = Literal["holds", "does not hold", "holds only by distance", "can't be said"]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
+from headscope.insight.choices import is_random
 from headscope.insight.claims import claims
 from headscope.insight.matching import match_heads
 from headscope.insight.sureness import CLEARLY
+from headscope.insight.verdicts import verdicts_in_words
 from headscope.measure.catalogue import columns
 from headscope.wording import listed
 
@@ -83,6 +85,12 @@ class Compared:
             {"claim": [claim.topic for claim in first], "paper": [claim.paper for claim in first]} | verdicts
         )
 
+    @property
+    def claims_in_words(self) -> list[str]:
+        """Which claims hold in which models."""
+        drawn = [name for name, study in self.studies.items() if is_random(study)]
+        return verdicts_in_words(self.claims.set_index("claim")[self.models], drawn)
+
     @cached_property
     def matches(self) -> pd.DataFrame:
         return match_heads({name: study.heads for name, study in self.studies.items()})
@@ -98,7 +106,7 @@ class Compared:
             _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens", largest=False),
             _extreme(self, "attention_on_separators", "Separators draw most attention", "{:.0%}"),
             _focal(self),
-            *_claims_in_words(self),
+            *self.claims_in_words,
             *_matches_in_words(self),
         ]
 
@@ -238,30 +246,6 @@ def _focal(comparison: Compared) -> str:
     unique = last["unique_focal_tokens"]
     told = [f"{unique[name]:.1f} of {heads[name]} in {name}" for name in comparison.models]
     return f"In the last layer the heads have different focal tokens: {listed(told)}."
-
-
-def _claims_in_words(comparison: Compared) -> list[str]:
-    verdicts = comparison.claims.set_index("claim")[comparison.models]
-    everywhere = verdicts.index[(verdicts == "holds").all(axis=1)].tolist()
-    nowhere = verdicts.index[(verdicts == "does not hold").all(axis=1)].tolist()
-    near = verdicts.index[(verdicts == "holds only by distance").any(axis=1)].tolist()
-    unsaid = verdicts.index[(verdicts == "can't be said").any(axis=1)].tolist()
-    held = [int((verdicts[name] == "holds").sum()) for name in comparison.models]
-    first, *others = zip(held, comparison.models, strict=True)
-    counts = [
-        f"{first[0]} {'holds' if first[0] == 1 else 'hold'} in {first[1]}",
-        *(f"{count} in {name}" for count, name in others),
-    ]
-    told = [f"Of the paper's {len(verdicts)} claims, {listed(counts)}."]
-    if everywhere:
-        told.append(f"Claims that hold in every model: {', '.join(f'“{name}”' for name in everywhere)}.")
-    if nowhere:
-        told.append(f"Claims that hold in no model: {', '.join(f'“{name}”' for name in nowhere)}.")
-    if near:
-        told.append(f"Claims that hold only by distance in some model: {', '.join(f'“{name}”' for name in near)}.")
-    if unsaid:
-        told.append(f"Claims that can't be said of every model: {', '.join(f'“{name}”' for name in unsaid)}.")
-    return told
 
 
 def _matches_in_words(comparison: Compared) -> list[str]:
