@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.choices import is_random
-from headscope.insight.claims import claims
+from headscope.insight.claims import CLAIMS_FORMAT, Claim, claims, claims_facts
 from headscope.insight.matching import match_heads
 from headscope.insight.sureness import CLEARLY
 from headscope.insight.verdicts import verdicts_in_words
@@ -77,8 +78,13 @@ class Compared:
         return pd.concat([_by_depth(name, study) for name, study in self.studies.items()], ignore_index=True)
 
     @cached_property
+    def judged(self) -> dict[str, list[Claim]]:
+        """Every claim of the paper, by model; studies of images are refused."""
+        return {name: claims(study) for name, study in self.studies.items()}
+
+    @cached_property
     def claims(self) -> pd.DataFrame:
-        judged = {name: claims(study) if self.of_texts else [] for name, study in self.studies.items()}
+        judged = self.judged if self.of_texts else {name: [] for name in self.models}
         first = next(iter(judged.values()))
         verdicts = {name: [claim.verdict for claim in found] for name, found in judged.items()}
         return pd.DataFrame(
@@ -90,6 +96,28 @@ class Compared:
         """Which claims hold in which models."""
         drawn = [name for name, study in self.studies.items() if is_random(study)]
         return verdicts_in_words(self.claims.set_index("claim")[self.models], drawn)
+
+    @property
+    def claims_facts(self) -> dict[str, Any]:
+        """Which claims hold in which models, and all that there is to say of each, for other programs."""
+        facts = [{"label": name, **claims_facts(self.studies[name], found)} for name, found in self.judged.items()]
+        rows = self.claims.to_dict("records")
+        return {
+            "format": CLAIMS_FORMAT,
+            "headscope": facts[0]["headscope"],
+            "same_texts": self.same_texts,
+            "matrix": [
+                {
+                    "topic": row["claim"],
+                    "paper": row["paper"],
+                    "verdicts": {name: row[name] for name in self.models},
+                    "holds_in": sum(row[name] == "holds" for name in self.models),
+                }
+                for row in rows
+            ],
+            "sentences": self.claims_in_words,
+            "studies": facts,
+        }
 
     @cached_property
     def matches(self) -> pd.DataFrame:
@@ -115,12 +143,10 @@ class Compared:
 
 
 def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
-    """Two or more studies under their labels; those that can't stand side by side are refused."""
+    """Studies under their labels; those that can't stand side by side are refused."""
     opened = list(studies)
     for study in opened:
         study.check_not_empty()
-    if len(opened) < 2:
-        raise HeadscopeError(f"Give two or more study folders to compare; {len(opened)} was given.")
     for study in opened[1:]:
         if study.manifest.kind != opened[0].manifest.kind:
             raise HeadscopeError(
