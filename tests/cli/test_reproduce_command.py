@@ -67,6 +67,7 @@ class TestOneStudy:
         assert kept["headscope"] == metadata.version("headscope")
         assert kept["weights_sha256"] == manifest.model.weights_sha256
         assert kept["texts_sha256"] == manifest.source.sha256
+        assert kept["options"] == manifest["options"]
         assert len(kept["claims"]) == 12
         assert {"paper", "criterion", "needed", "measured", "verdict", "thresholds"} <= kept["claims"][0].keys()
         code, out, _ = call("verify", "tiny")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from headscope.model.loading import Model
 
 EXAMPLES = """[bold]Examples[/bold]\n
-headscope reproduce wiki   [dim]the study in the folder wiki; writes wiki/claims.json[/dim]\n
-headscope reproduce wiki --full   [dim]with the paper's sentences, criteria and thresholds[/dim]\n
-headscope reproduce wiki-bert wiki-gpt2 wiki-random   [dim]which claim holds in which model[/dim]\n
-headscope reproduce --model bert-base-uncased wiki.jsonl.gz --max-windows 20000\n
+headscope reproduce wiki   [dim]one study; writes wiki/claims.json[/dim]\n
+headscope reproduce wiki --full   [dim]in the paper's words, every criterion[/dim]\n
+headscope reproduce wiki other   [dim]which claim holds in which model[/dim]\n
+headscope reproduce --model bert-base-uncased wiki.jsonl.gz\n
 headscope reproduce wiki --json - | jq '.claims[].verdict'"""
 
 SCALED = (

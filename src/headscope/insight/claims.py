@@ -89,6 +89,7 @@ def claims_facts(study: StudyFolder, judged: Sequence[Claim]) -> dict[str, Any]:
         "texts": manifest.source.name,
         "texts_sha256": manifest.source.sha256,
         "windows": study.windows,
+        "options": manifest.options.as_dict(),
         "notices": notices(study),
         "claims": [asdict(claim) for claim in judged],
     }
