@@ -20,6 +20,7 @@ NAMES = [
     "Segmentation",
     "Study",
     "View",
+    "claims",
     "columns",
     "compare",
     "doctor",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headscope.model.diagnosis import Diagnosis, doctor
     from headscope.model.loading import Model, load
     from headscope.options import Options
+    from headscope.show.claims import claims
     from headscope.show.comparison import Comparison, compare
     from headscope.show.objects import Segmentation, Study, View, read
 
@@ -42,6 +43,7 @@ _HOME = {
     "Segmentation": "headscope.show.objects",
     "Study": "headscope.show.objects",
     "View": "headscope.show.objects",
+    "claims": "headscope.show.claims",
     "columns": "headscope.measure.catalogue",
     "compare": "headscope.show.comparison",
     "doctor": "headscope.model.diagnosis",
@@ -68,6 +70,7 @@ __all__ = [
     "Segmentation",
     "Study",
     "View",
+    "claims",
     "columns",
     "compare",
     "doctor",

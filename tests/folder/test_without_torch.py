@@ -34,6 +34,7 @@ def imported_by(code: str, *arguments: Path) -> set[str]:
         "import headscope; headscope.verify(sys.argv[1])",
         "import headscope; headscope.compare([sys.argv[1], sys.argv[2]]).save(sys.argv[1] + '/c.html')",
         "import headscope; headscope.merge([sys.argv[1], sys.argv[2]], out=sys.argv[1] + '/both')",
+        "import headscope; headscope.claims(sys.argv[1], sys.argv[2])",
         "from headscope.cli.app import app; app(['reproduce', sys.argv[1]], standalone_mode=False)",
         "from headscope.cli.app import app; app(['--help'], standalone_mode=False)",
     ],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,12 +12,10 @@ import pandas as pd
 import pytest
 from huggingface_hub import try_to_load_from_cache
 from made_up import made_up_study
-from typer.testing import CliRunner
 
 import headscope
-from headscope.cli.app import app
 from headscope.corpus.windows import COMMA, KINDS, SENTENCE_END, WORD
-from headscope.insight.claims import PAPER_MODEL, claims, claims_table, heading, is_paper_model
+from headscope.insight.claims import PAPER_MODEL, claims, heading, is_paper_model
 from headscope.insight.judges import near_diagonal
 from headscope.insight.paper import agreement, fig9_agreement, paper_example, token_ids
 
@@ -99,6 +97,21 @@ def test_layers_are_taken_at_the_same_depth_of_other_models():
     assert "layer 5" in shallow
     assert "layer 11" not in shallow
     assert verdicts(paper_like(depth=6))["Distance by depth"] == "holds"
+
+
+def test_what_is_needed_is_told_in_a_few_words_for_this_model():
+    told = {claim.topic: claim.needed for claim in claims(paper_like(depth=6, length=64))}
+    assert told["One head looks far"] == "exactly 1 head of layer 5 with a mean distance of 25 tokens or more"
+    assert told["Last layers"] == "over 50 % on sentence ends and commas in layers 4 and 5"
+    assert not any("{" in needed for needed in told.values())
+    assert max(map(len, told.values())) < 100
+
+
+def test_claims_are_about_texts():
+    study = paper_like()
+    study.manifest = replace(study.manifest, kind="images")
+    with pytest.raises(headscope.HeadscopeError, match="is a study of images; the paper's claims are about texts"):
+        claims(study)
 
 
 def test_distances_are_scaled_to_the_window():
@@ -262,48 +275,3 @@ class TestAgreement:
         table = fig9_agreement(model)
         assert (table.precision > 0.9).all(), table
         assert (table.recall > 0.9).all(), table
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, tiny, sample):
-    out = tmp_path_factory.mktemp("claims") / "study"
-    headscope.study(tiny, sample[:3], out=out, length=48, max_windows=8, progress=False)
-    return out
-
-
-def test_the_command_shows_every_claim_and_whose_model_it_is(folder):
-    shown = CliRunner().invoke(app, ["reproduce", str(folder)], env={"COLUMNS": "200"})
-    assert shown.exit_code == 0, shown.output
-    assert "which is not the paper's model" in shown.output
-    assert "Of 12 claims:" in shown.output
-    assert "Agreement with Fig. 9 is left out: Fig. 9 lists pairs of bert-base-uncased" in shown.output
-
-
-def test_json_and_csv_carry_the_same_claims(folder, tmp_path):
-    printed = CliRunner().invoke(app, ["reproduce", str(folder), "--json", "-"])
-    whole = json.loads(printed.output)
-    expected = claims_table(headscope.read(folder))
-    pd.testing.assert_frame_equal(pd.DataFrame(whole["claims"]), expected, check_dtype=False)
-    written = CliRunner().invoke(app, ["reproduce", str(folder), "--csv", str(tmp_path / "claims.csv")])
-    assert written.exit_code == 0
-    assert (tmp_path / "claims.csv").read_text() == expected.to_csv(index=False)
-    assert whole["fig9"] is None
-
-
-@pytest.mark.model
-def test_a_model_is_measured_first_where_one_is_named(tmp_path):
-    out = tmp_path / "measured"
-    arguments = ["reproduce", "--model", "minilm", "--max-windows", "2", "--out", str(out), "--json", "-"]
-    shown = CliRunner().invoke(app, arguments)
-    assert shown.exit_code == 0, shown.output
-    assert json.loads(shown.stdout)["windows"] == headscope.read(out).windows == 2
-    again = CliRunner().invoke(app, arguments)
-    assert again.exit_code == 2
-    assert "holds a finished study" in again.output
-
-
-@pytest.mark.parametrize("arguments", [[], ["one", "two"]])
-def test_the_command_needs_one_folder_or_a_model(arguments):
-    shown = CliRunner().invoke(app, ["reproduce", *arguments])
-    assert shown.exit_code == 2
-    assert "Name one study folder, or a model to measure with --model NAME." in shown.output

@@ -13,8 +13,6 @@ EXAMPLES = """[bold]Examples[/bold]\n
 headscope compare minilm-study mpnet-study\n
 headscope compare wiki-bert wiki-gpt2 wiki-random --out models.html"""
 
-SHOWN = {"holds": "[green]yes[/]", "does not hold": "[red]no[/]", "can't be said": "[dim]?[/]"}
-
 
 def command(
     folders: Annotated[list[Path], typer.Argument(help="Two or more study folders.", metavar="FOLDER FOLDER...")],
@@ -27,12 +25,11 @@ def command(
     if out.suffix != ".html":
         raise HeadscopeError(f"--out {out} must end with .html; the table goes beside it as .csv and .parquet.")
 
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
     from headscope.console import console as opened
     from headscope.insight.notices import notices
+    from headscope.show.claims import matrix_of
     from headscope.show.comparison import compare
 
     comparison = compare(folders)
@@ -41,12 +38,11 @@ def command(
         raise HeadscopeError(f"{taken[0]} exists; give another --out, or --overwrite.")
     comparison.save(out)
     console = opened()
-    table = Table(title="The paper's claims: does each hold?", box=box.SIMPLE_HEAD, title_justify="left")
-    for name in ("claim", *comparison.models):
-        table.add_column(escape(name))
-    for _, row in comparison.claims.iterrows():
-        table.add_row(str(row["claim"]), *(SHOWN[str(row[name])] for name in comparison.models))
-    console.print(table)
+    if comparison.of_texts:
+        console.print("[bold]The paper's claims: does each hold?[/bold]\n")
+        for part in matrix_of(console, comparison):
+            console.print(part)
+        console.print()
     for sentence in comparison.sentences:
         console.print(f"  • {escape(sentence)}", soft_wrap=True)
     for name, study in comparison.studies.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,23 +14,29 @@ from headscope.errors import HeadscopeError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from headscope.folder.study_folder import StudyFolder
+    from headscope.insight.comparing import Compared
     from headscope.model.loading import Model
-    from headscope.show.objects import Study
 
 EXAMPLES = """[bold]Examples[/bold]\n
-headscope reproduce wiki   [dim]the study in the folder wiki[/dim]\n
-headscope reproduce --model bert-base-uncased wiki.jsonl.gz --max-windows 20000\n
+headscope reproduce wiki   [dim]one study; writes wiki/claims.json[/dim]\n
+headscope reproduce wiki --full   [dim]in the paper's words, every criterion[/dim]\n
+headscope reproduce wiki other   [dim]which claim holds in which model[/dim]\n
+headscope reproduce --model bert-base-uncased wiki.jsonl.gz\n
 headscope reproduce wiki --json - | jq '.claims[].verdict'"""
 
-COLOURS = {"holds": "green", "holds only by distance": "yellow", "does not hold": "red", "can't be said": "dim"}
+SCALED = (
+    "The paper's layers stand for those at the same depth here, counted from 0; its distances are scaled to the "
+    "window. That a claim does not hold here says nothing against the paper."
+)
 
 
 def command(
     given: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A study folder; with --model the texts to measure, as for headscope study.",
-            metavar="FOLDER|TEXTS",
+            help="A study folder, or several; with --model the texts to measure, as for headscope study.",
+            metavar="FOLDER...|TEXTS",
             show_default=False,
         ),
     ] = None,
@@ -45,26 +50,24 @@ def command(
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
     field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show the paper's sentences, the criteria and the thresholds too.")
+    ] = False,
     json_file: Annotated[
         str | None, typer.Option("--json", help="Write all of it as JSON; - for standard output.", metavar="FILE")
     ] = None,
     csv_file: Annotated[
-        str | None, typer.Option("--csv", help="Write the claims as CSV; - for standard output.", metavar="FILE")
+        str | None,
+        typer.Option("--csv", help="Write a row per model and claim as CSV; - for standard output.", metavar="FILE"),
     ] = None,
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
     seed: SEED = 0,
 ) -> None:
-    """Hold the paper's claims against a model: what each says, what was measured, whether it holds."""
+    """Hold the paper's claims against a model, or several: whether each holds, and what decides it."""
     loaded: Model | None = None
     if model is None:
-        if not given or len(given) > 1:
-            raise HeadscopeError("Name one study folder, or a model to measure with --model NAME.")
-        if Path(given[0]).is_file():
-            raise HeadscopeError(f"{given[0]} is no study folder; to measure texts, name a model with --model NAME.")
-        from headscope.show.objects import read
-
-        study = read(given[0])
+        studies = _read(given or [])
     else:
         from headscope.corpus.texts import read_texts, sample_texts
         from headscope.folder.study_folder import claim
@@ -74,25 +77,19 @@ def command(
         texts = read_texts(given, lines=lines, field=field) if given else sample_texts()
         claim(out, overwrite)
         loaded = load(model, device=device, dtype=dtype, seed=seed)
-        study = run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)
+        studies = [run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)]
 
     from headscope.console import say
     from headscope.files import write_atomically
-    from headscope.insight.claims import claims, claims_table, heading, is_paper_model
-    from headscope.insight.notices import notices
+    from headscope.insight.claims import claims_table
+    from headscope.insight.comparing import Compared, side_by_side
 
-    agreement, why_not = _fig9(study, loaded)
-    whole: dict[str, Any] = {
-        "heading": heading(study),
-        "model": study.model_name,
-        "texts": study.manifest.source.name,
-        "windows": study.windows,
-        "notices": notices(study),
-        "claims": [asdict(claim) for claim in claims(study)],
-        "fig9": None if agreement is None else json.loads(agreement.to_json(orient="records")),
-        "fig9_left_out": why_not,
-    }
-    as_json, as_csv = json.dumps(whole, indent=1, ensure_ascii=False) + "\n", claims_table(study).to_csv(index=False)
+    compared = Compared(side_by_side(studies))
+    alone = studies[0] if len(studies) == 1 else None
+    agreement, why_not = (None, None) if alone is None else _fig9(alone, loaded)
+    facts = compared.claims_facts if alone is None else _facts(alone, compared, agreement, why_not)
+    as_json = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+    as_csv = claims_table(compared.judged).to_csv(index=False)
     asked = [(file, content) for file, content in ((json_file, as_json), (csv_file, as_csv)) if file is not None]
     # Files come first: whoever reads along may stop reading.
     for file, content in asked:
@@ -102,12 +99,28 @@ def command(
     if printed:
         print("".join(printed), end="")
         return
-    _show(whole, agreement, is_paper_model(study))
+    if alone is None:
+        _show_matrix(compared, full)
+    else:
+        kept = _keep(alone, as_json)
+        _show(alone, compared, facts, agreement, full)
+        say(kept)
     for file, _ in asked:
         say(f"Written: {file}")
 
 
-def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str | None]:
+def _read(folders: list[str]) -> list[StudyFolder]:
+    from headscope.folder.study_folder import StudyFolder
+
+    if not folders:
+        raise HeadscopeError("Name a study folder, or several, or a model to measure with --model NAME.")
+    for folder in folders:
+        if Path(folder).is_file():
+            raise HeadscopeError(f"{folder} is no study folder; to measure texts, name a model with --model NAME.")
+    return [StudyFolder(folder) for folder in folders]
+
+
+def _fig9(study: StudyFolder, loaded: Model | None) -> tuple[pd.DataFrame | None, str | None]:
     """Agreement with Fig. 9, or why there is none."""
     from headscope.insight.claims import PAPER_MODEL, is_paper_model
     from headscope.insight.paper import fig9_agreement
@@ -121,38 +134,59 @@ def _fig9(study: Study, loaded: Model | None) -> tuple[pd.DataFrame | None, str 
         return None, str(problem)
 
 
-def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bool) -> None:
+def _facts(
+    study: StudyFolder, compared: Compared, agreement: pd.DataFrame | None, why_not: str | None
+) -> dict[str, Any]:
+    """What there is to say of one study."""
+    from headscope.insight.claims import claims_facts
+
+    (judged,) = compared.judged.values()
+    return {
+        **claims_facts(study, judged),
+        "fig9": None if agreement is None else json.loads(agreement.to_json(orient="records")),
+        "fig9_left_out": why_not,
+    }
+
+
+def _keep(study: StudyFolder, content: str) -> str:
+    """Write the claims into the folder of the study; a sentence says whether that could be done."""
+    from headscope.files import write_atomically
+    from headscope.insight.claims import CLAIMS_FILE
+
+    path = study.folder / CLAIMS_FILE
+    try:
+        write_atomically(path, content.encode())
+    except HeadscopeError:
+        return f"{path} can't be written; the claims are not kept there."
+    return f"Written: {path}"
+
+
+def _show(
+    study: StudyFolder, compared: Compared, facts: dict[str, Any], agreement: pd.DataFrame | None, full: bool
+) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from headscope.console import console as opened
-    from headscope.insight.claims import NO_THRESHOLD
+    from headscope.insight.claims import is_paper_model
+    from headscope.insight.verdicts import counted_verdicts
+    from headscope.show.claims import table_of
 
     console = opened()
-    table = Table(show_lines=True, title=escape(whole["heading"]), title_justify="left", title_style="bold")
-    for name, ratio in (("The paper says", 5), ("It holds here if", 6), ("Measured", 5), ("Verdict", 2)):
-        table.add_column(name, ratio=ratio, overflow="fold")
-    for claim in whole["claims"]:
-        verdict = f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]"
-        depends = claim["thresholds"] not in ("", NO_THRESHOLD)
-        measured = claim["measured"] + (f" (threshold: {claim['thresholds']})" if depends else "")
-        table.add_row(*(escape(words) for words in (claim["paper"], claim["criterion"], measured)), verdict)
-    console.print(table)
-    for notice in whole["notices"]:
+    (judged,) = compared.judged.values()
+    counted = counted_verdicts([claim.verdict for claim in judged])
+    console.print(f"[bold]{escape(facts['heading'])}[/bold]")
+    console.print(f"Of {len(judged)} claims: {counted}. Over {study.windows:,} windows of {escape(facts['texts'])}.\n")
+    console.print(table_of(console, judged, full=full))
+    console.print()
+    for notice in facts["notices"]:
         console.print(notice, style="yellow", markup=False)
-    verdicts = [claim["verdict"] for claim in whole["claims"]]
-    found = {word: verdicts.count(verdict) for verdict, word in _COUNTED.items()}
-    counted = ", ".join(f"{count} {word}" for word, count in found.items() if count)
-    console.print(
-        f"Of {len(verdicts)} claims: {counted}. Over {whole['windows']:,} windows of {escape(whole['texts'])}."
-    )
-    if not paper_model:
-        console.print(
-            "[dim]The paper's layers stand for those at the same depth here, counted from 0; its distances are scaled "
-            "to the window. That a claim does not hold here says nothing against the paper.[/dim]"
-        )
+    if not full:
+        console.print("[dim]--full adds the paper's sentences, the criteria in full and the thresholds.[/dim]")
+    if not is_paper_model(study):
+        console.print(f"[dim]{SCALED}[/dim]")
     if agreement is None:
-        console.print(f"[dim]Agreement with Fig. 9 is left out: {escape(whole['fig9_left_out'])}[/dim]")
+        console.print(f"[dim]Agreement with Fig. 9 is left out: {escape(facts['fig9_left_out'])}[/dim]")
         return
     pairs = Table(title="Agreement with the high pairs of Fig. 9", title_justify="left", title_style="bold")
     for name in agreement.columns:
@@ -162,9 +196,34 @@ def _show(whole: dict[str, Any], agreement: pd.DataFrame | None, paper_model: bo
     console.print(pairs)
 
 
-_COUNTED = {
-    "holds": "hold",
-    "holds only by distance": "hold only by distance",
-    "does not hold": "do not",
-    "can't be said": "can't be said",
-}
+def _show_matrix(compared: Compared, full: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from headscope.console import console as opened
+    from headscope.insight.claims import PAPER_MODEL
+    from headscope.insight.notices import notices
+    from headscope.show.claims import matrix_of, table_of
+
+    console = opened()
+    console.print(f"[bold]The paper's claims about {PAPER_MODEL}, held against {len(compared.models)} models[/bold]\n")
+    for part in matrix_of(console, compared):
+        console.print(part)
+    console.print()
+    sentences = Table.grid(padding=(0, 1, 0, 0))
+    for sentence in compared.claims_in_words:
+        sentences.add_row("•", escape(sentence))
+    console.print(sentences)
+    console.print()
+    for name, study in compared.studies.items():
+        for notice in notices(study):
+            console.print(f"[yellow]{escape(name)}: {escape(notice)}[/yellow]")
+    if not compared.same_texts:
+        console.print("[dim]The studies are of different texts: differences may be due to them.[/dim]")
+    console.print(f"[dim]{SCALED}[/dim]")
+    if not full:
+        console.print("[dim]--full adds what decides each claim in each model.[/dim]")
+        return
+    for name, judged in compared.judged.items():
+        console.print(f"\n[bold]{escape(name)}[/bold]\n")
+        console.print(table_of(console, judged, full=True))

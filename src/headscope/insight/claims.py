@@ -7,9 +7,11 @@ against plain chance but not against what distance alone gives holds only by dis
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,9 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.insight import judges
 from headscope.insight.choices import scaled
 from headscope.insight.judges import PAPER_LENGTH, CantBeSaid, Judged
+from headscope.insight.notices import notices
 from headscope.insight.sureness import too_few_texts
+from headscope.insight.verdicts import Verdict
 from headscope.wording import in_words, model_label
 
 PAPER_MODEL = "bert-base-uncased"
@@ -29,12 +33,15 @@ TRIED = tuple(step / 20 for step in range(1, 20))
 
 NO_THRESHOLD = "no threshold enters"
 
-Verdict = Literal["holds", "does not hold", "holds only by distance", "can't be said"]
+CLAIMS_FILE = "claims.json"
+CLAIMS_FORMAT = 1
+"""Of the file: raised when a field of it goes or means something else."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """paper: what the paper says of BERT-12. criterion: when that holds here. measured: the numbers, or why not.
+    """paper: what the paper says of BERT-12. criterion: when that holds here; needed: the same in a few words, as it
+    stands beside the numbers. measured: the numbers, or why not.
 
     thresholds: at which of those from 0.05 to 0.95 its criterion is met, in words. value: the number that decides, with
     its interval from low to high where the claim rests on one number alone; chance: what chance gives.
@@ -43,6 +50,7 @@ class Claim:
     topic: str
     paper: str
     criterion: str
+    needed: str
     measured: str
     verdict: Verdict
     figure: str
@@ -57,14 +65,34 @@ class Claim:
 def claims(study: StudyFolder, *, thresholds: bool = True) -> list[Claim]:
     """Every claim of the paper, in its order. thresholds: also say at which of them each is met."""
     study.check_not_empty()
+    if study.manifest.kind != "texts":
+        raise HeadscopeError(f"{study.folder} is a study of images; the paper's claims are about texts.")
     few = too_few_texts(study)
     others = _at_other_thresholds(study) if thresholds else {}
     return [_judged(study, few, others, *parts) for parts in CLAIMS]
 
 
-def claims_table(study: StudyFolder) -> pd.DataFrame:
-    """The same as a DataFrame, a row a claim."""
-    return pd.DataFrame([asdict(claim) for claim in claims(study)])
+def claims_table(judged: Mapping[str, Sequence[Claim]]) -> pd.DataFrame:
+    """A row per model and claim. judged: the claims, by model."""
+    return pd.DataFrame([{"model": model, **asdict(claim)} for model, found in judged.items() for claim in found])
+
+
+def claims_facts(study: StudyFolder, judged: Sequence[Claim]) -> dict[str, Any]:
+    """All that there is to say of a study's claims, for other programs: what was judged, by which version, and how."""
+    manifest = study.manifest
+    return {
+        "format": CLAIMS_FORMAT,
+        "headscope": metadata.version("headscope"),
+        "heading": heading(study),
+        "model": manifest.model.name,
+        "weights_sha256": manifest.model.weights_sha256,
+        "texts": manifest.source.name,
+        "texts_sha256": manifest.source.sha256,
+        "windows": study.windows,
+        "options": manifest.options.as_dict(),
+        "notices": notices(study),
+        "claims": [asdict(claim) for claim in judged],
+    }
 
 
 def is_paper_model(study: StudyFolder) -> bool:
@@ -90,23 +118,25 @@ def _judged(
     figure: str,
     paper: str,
     criterion: str,
+    needed: str,
     judge: judges.Judge,
 ) -> Claim:
     model, length = study.manifest.model, study.manifest.options.length
     early, middle, late, last = (scaled(layer, model.layers) for layer in (1, 6, 10, 11))
-    told = criterion.format(
-        early=f"layer {early}",
-        middle=f"layer {middle}",
-        late=in_words(sorted({late, last})),
-        last=f"layer {last}",
-        distance=f"{50 * length / PAPER_LENGTH:.3g}",
-        few=f"{0.7 * model.heads:.3g}",
-        many=f"{0.9 * model.heads:.3g}",
-    )
+    here = {
+        "early": f"layer {early}",
+        "middle": f"layer {middle}",
+        "late": in_words(sorted({late, last})),
+        "last": f"layer {last}",
+        "distance": f"{50 * length / PAPER_LENGTH:.3g}",
+        "few": f"{0.7 * model.heads:.3g}",
+        "many": f"{0.9 * model.heads:.3g}",
+    }
+    told = criterion.format(**here), needed.format(**here)
     try:
         found = judge(study)
     except (CantBeSaid, AbsentError) as reason:
-        return Claim(topic, paper, told, str(reason), "can't be said", figure)
+        return Claim(topic, paper, *told, str(reason), "can't be said", figure)
     verdict = _verdict(found)
     measured = found.measured
     if few is not None:
@@ -116,7 +146,7 @@ def _judged(
     return Claim(
         topic,
         paper,
-        told,
+        *told,
         measured,
         verdict,
         figure,
@@ -192,13 +222,14 @@ FREE_OF_THRESHOLD = (
 )
 """Judges of attention, and of all values of N."""
 
-CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
+CLAIMS: tuple[tuple[str, str, str, str, str, judges.Judge], ...] = (
     (
         "Diagonal, many texts",
         "2",
         "Summed over many texts, attention lies on the diagonal or one step beside it.",
         "In the layers' summed maps, the largest weight of more than half of all rows lies within one step of the "
         "diagonal (first and last column left out).",
+        "over 50 % with their largest weight within one step of the diagonal",
         judges.summed_on_diagonal,
     ),
     (
@@ -206,6 +237,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "4",
         "On one text it does not.",
         "On one text the same share of rows is below half.",
+        "below 50 % with their largest weight there",
         judges.one_text_off_diagonal,
     ),
     (
@@ -213,6 +245,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "2",
         "In the first layers attention goes most often to [CLS].",
         "In {early}, no position receives more attention than the first.",
+        "position 0 draws most in {early}",
         judges.early_on_first,
     ),
     (
@@ -220,6 +253,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "2",
         "In layer 6 attention lies near the diagonal; in the first layers it is dispersed.",
         "Attention to the token itself and its neighbours is in {middle} over 1.1 times that in {early} and {last}.",
+        "attention to itself and its neighbours, in {middle} over 1.1 times the others",
         judges.middle_on_diagonal,
     ),
     (
@@ -227,6 +261,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "3",
         "In the last layers attention forms columns on full stops and commas.",
         "In {late}, more than half of the lines on ordinary tokens are on sentence ends or commas.",
+        "over 50 % on sentence ends and commas in {late}",
         judges.late_on_separators,
     ),
     (
@@ -234,6 +269,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "spectrum",
         "Most values of N are below 0.1, few between 0.1 and 0.6.",
         "In {last}, more than half are below 0.1 and less than a tenth between 0.1 and 0.6.",
+        "over 50 % and below 10 % in {last}",
         judges.values_with_gap,
     ),
     (
@@ -241,6 +277,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "7",
         "In layer 11 every head but head 8 has a mean distance below 50.",
         "In {last}, exactly one head has a mean distance of {distance} tokens or more.",
+        "exactly 1 head of {last} with a mean distance of {distance} tokens or more",
         judges.one_far_head,
     ),
     (
@@ -248,6 +285,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "6",
         "That head finds equal tokens across the whole text.",
         "In {last}, the head with the greatest mean distance also pairs equal tokens most, more than twice chance.",
+        "one and the same head of {last}, with over twice chance",
         judges.far_head_repeats,
     ),
     (
@@ -255,6 +293,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "8",
         "High pairs lie in one sentence more than 33 % of the time, where a window holds 3 to 4 sentences.",
         "In every head of {last}, above 33 %, and a tenth or more above chance and above what distance alone gives.",
+        "over 33 %, over 1.1 times chance and over 1.1 times distance alone in every head of {last}",
         judges.in_one_sentence,
     ),
     (
@@ -262,6 +301,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "11",
         "The high pairs of a head mostly include one focal token.",
         "In {last}, the focal share is above a half in every head.",
+        "over 50 % with one token in every head of {last}",
         judges.one_focal_token,
     ),
     (
@@ -269,6 +309,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "11",
         "The 12 heads have about 9 to 10 different focal tokens.",
         "In {last}, the heads have {few} to {many} different ones on average.",
+        "{few} to {many} different ones in {last}",
         judges.focal_tokens_differ,
     ),
     (
@@ -277,6 +318,7 @@ CLAIMS: tuple[tuple[str, str, str, str, judges.Judge], ...] = (
         "Distances are spread out in layer 1, extremely short in layer 6, short but longer in layer 11.",
         "The mean distance of {middle} is clearly (by a tenth) below that of {last}, and that of {last} clearly below "
         "that of {early}.",
+        "mean distance, {middle} below {last} below {early}, each by a tenth",
         judges.distance_by_depth,
     ),
 )

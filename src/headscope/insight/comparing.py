@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,11 @@ from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
-from headscope.insight.claims import claims
+from headscope.insight.choices import is_random
+from headscope.insight.claims import CLAIMS_FORMAT, Claim, claims, claims_facts
 from headscope.insight.matching import match_heads
 from headscope.insight.sureness import CLEARLY
+from headscope.insight.verdicts import verdicts_in_words
 from headscope.measure.catalogue import columns
 from headscope.wording import listed
 
@@ -75,13 +78,46 @@ class Compared:
         return pd.concat([_by_depth(name, study) for name, study in self.studies.items()], ignore_index=True)
 
     @cached_property
+    def judged(self) -> dict[str, list[Claim]]:
+        """Every claim of the paper, by model; studies of images are refused."""
+        return {name: claims(study) for name, study in self.studies.items()}
+
+    @cached_property
     def claims(self) -> pd.DataFrame:
-        judged = {name: claims(study) if self.of_texts else [] for name, study in self.studies.items()}
+        judged = self.judged if self.of_texts else {name: [] for name in self.models}
         first = next(iter(judged.values()))
         verdicts = {name: [claim.verdict for claim in found] for name, found in judged.items()}
         return pd.DataFrame(
             {"claim": [claim.topic for claim in first], "paper": [claim.paper for claim in first]} | verdicts
         )
+
+    @property
+    def claims_in_words(self) -> list[str]:
+        """Which claims hold in which models."""
+        drawn = [name for name, study in self.studies.items() if is_random(study)]
+        return verdicts_in_words(self.claims.set_index("claim")[self.models], drawn)
+
+    @property
+    def claims_facts(self) -> dict[str, Any]:
+        """Which claims hold in which models, and all that there is to say of each, for other programs."""
+        facts = [{"label": name, **claims_facts(self.studies[name], found)} for name, found in self.judged.items()]
+        rows = self.claims.to_dict("records")
+        return {
+            "format": CLAIMS_FORMAT,
+            "headscope": facts[0]["headscope"],
+            "same_texts": self.same_texts,
+            "matrix": [
+                {
+                    "topic": row["claim"],
+                    "paper": row["paper"],
+                    "verdicts": {name: row[name] for name in self.models},
+                    "holds_in": sum(row[name] == "holds" for name in self.models),
+                }
+                for row in rows
+            ],
+            "sentences": self.claims_in_words,
+            "studies": facts,
+        }
 
     @cached_property
     def matches(self) -> pd.DataFrame:
@@ -98,7 +134,7 @@ class Compared:
             _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens", largest=False),
             _extreme(self, "attention_on_separators", "Separators draw most attention", "{:.0%}"),
             _focal(self),
-            *_claims_in_words(self),
+            *self.claims_in_words,
             *_matches_in_words(self),
         ]
 
@@ -107,12 +143,10 @@ class Compared:
 
 
 def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
-    """Two or more studies under their labels; those that can't stand side by side are refused."""
+    """Studies under their labels; those that can't stand side by side are refused."""
     opened = list(studies)
     for study in opened:
         study.check_not_empty()
-    if len(opened) < 2:
-        raise HeadscopeError(f"Give two or more study folders to compare; {len(opened)} was given.")
     for study in opened[1:]:
         if study.manifest.kind != opened[0].manifest.kind:
             raise HeadscopeError(
@@ -238,30 +272,6 @@ def _focal(comparison: Compared) -> str:
     unique = last["unique_focal_tokens"]
     told = [f"{unique[name]:.1f} of {heads[name]} in {name}" for name in comparison.models]
     return f"In the last layer the heads have different focal tokens: {listed(told)}."
-
-
-def _claims_in_words(comparison: Compared) -> list[str]:
-    verdicts = comparison.claims.set_index("claim")[comparison.models]
-    everywhere = verdicts.index[(verdicts == "holds").all(axis=1)].tolist()
-    nowhere = verdicts.index[(verdicts == "does not hold").all(axis=1)].tolist()
-    near = verdicts.index[(verdicts == "holds only by distance").any(axis=1)].tolist()
-    unsaid = verdicts.index[(verdicts == "can't be said").any(axis=1)].tolist()
-    held = [int((verdicts[name] == "holds").sum()) for name in comparison.models]
-    first, *others = zip(held, comparison.models, strict=True)
-    counts = [
-        f"{first[0]} {'holds' if first[0] == 1 else 'hold'} in {first[1]}",
-        *(f"{count} in {name}" for count, name in others),
-    ]
-    told = [f"Of the paper's {len(verdicts)} claims, {listed(counts)}."]
-    if everywhere:
-        told.append(f"Claims that hold in every model: {', '.join(f'“{name}”' for name in everywhere)}.")
-    if nowhere:
-        told.append(f"Claims that hold in no model: {', '.join(f'“{name}”' for name in nowhere)}.")
-    if near:
-        told.append(f"Claims that hold only by distance in some model: {', '.join(f'“{name}”' for name in near)}.")
-    if unsaid:
-        told.append(f"Claims that can't be said of every model: {', '.join(f'“{name}”' for name in unsaid)}.")
-    return told
 
 
 def _matches_in_words(comparison: Compared) -> list[str]:

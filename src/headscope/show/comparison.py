@@ -62,4 +62,6 @@ def compare(studies: Iterable[StudyFolder | str | os.PathLike[str]]) -> Comparis
     >>> comparison.table  # doctest: +SKIP
     """
     opened = [study if isinstance(study, StudyFolder) else read(study) for study in studies]
+    if len(opened) < 2:
+        raise HeadscopeError(f"Give two or more study folders to compare; {len(opened)} was given.")
     return Comparison(side_by_side(opened))

@@ -17,6 +17,7 @@ from headscope.insight.every_threshold import at_every_threshold
 from headscope.insight.findings import Finding, findings
 from headscope.insight.notices import notices
 from headscope.insight.stability import stability
+from headscope.insight.verdicts import VERDICTS
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
@@ -70,6 +71,7 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
         **_common(study),
         claims=claims(study) if study.manifest.kind == "texts" else [],
         claims_heading=heading(study),
+        verdicts=VERDICTS,
         pictures=drawn,
         drawn=numbers,
         slider=slider(study, findings_html),
