@@ -3,12 +3,16 @@
 A claim is judged by a criterion that is stated beside it. Where the study keeps groups of texts, a number must be on
 one side of the criterion with its whole 95 % interval for a verdict. A claim about sentences or repeats that is met
 against plain chance but not against what distance alone gives holds only by distance.
+
+Where a study has nulls, they are judged by the same criterion. What random weights meet too, the model did not learn:
+it holds without learning. A claim about language that the same windows with shuffled tokens meet holds on shuffled
+tokens. A study of random weights or of shuffled tokens is its own null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,11 +20,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from headscope.corpus.null_kinds import CALLED, NULLS, Null
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight import judges
-from headscope.insight.choices import scaled
+from headscope.insight.choices import is_random, scaled
 from headscope.insight.judges import PAPER_LENGTH, CantBeSaid, Judged
 from headscope.insight.notices import notices
 from headscope.insight.sureness import too_few_texts
@@ -39,12 +44,22 @@ CLAIMS_FORMAT = 1
 
 
 @dataclass(frozen=True)
+class OfNull:
+    """What a null study gives by the same criterion."""
+
+    verdict: Verdict
+    measured: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class Claim:
     """paper: what the paper says of BERT-12. criterion: when that holds here; needed: the same in a few words, as it
     stands beside the numbers. measured: the numbers, or why not.
 
     thresholds: at which of those from 0.05 to 0.95 its criterion is met, in words. value: the number that decides, with
-    its interval from low to high where the claim rests on one number alone; chance: what chance gives.
+    its interval from low to high where the claim rests on one number alone; chance: what chance gives. nulls: what the
+    null studies give, by their names.
     """
 
     topic: str
@@ -60,6 +75,7 @@ class Claim:
     high: float | None = None
     chance: float | None = None
     holds_given_distance: bool | None = None
+    nulls: Mapping[str, OfNull] = field(default_factory=dict)
 
 
 def claims(study: StudyFolder, *, thresholds: bool = True) -> list[Claim]:
@@ -73,8 +89,23 @@ def claims(study: StudyFolder, *, thresholds: bool = True) -> list[Claim]:
 
 
 def claims_table(judged: Mapping[str, Sequence[Claim]]) -> pd.DataFrame:
-    """A row per model and claim. judged: the claims, by model."""
-    return pd.DataFrame([{"model": model, **asdict(claim)} for model, found in judged.items() for claim in found])
+    """A row per model and claim; what nulls give stands in a column each. judged: the claims, by model."""
+    rows = [(model, claim) for model, found in judged.items() for claim in found]
+    there = [null for null in NULLS if any(null in claim.nulls for _, claim in rows)]
+
+    def of_null(claim: Claim, null: str) -> str:
+        return f"{claim.nulls[null].verdict}: {claim.nulls[null].measured}" if null in claim.nulls else ""
+
+    return pd.DataFrame(
+        [
+            {
+                "model": model,
+                **{name: value for name, value in asdict(claim).items() if name != "nulls"},
+                **{null: of_null(claim, null) for null in there},
+            }
+            for model, claim in rows
+        ]
+    )
 
 
 def claims_facts(study: StudyFolder, judged: Sequence[Claim]) -> dict[str, Any]:
@@ -139,6 +170,10 @@ def _judged(
         return Claim(topic, paper, *told, str(reason), "can't be said", figure)
     verdict = _verdict(found)
     measured = found.measured
+    nulls: dict[str, OfNull] = {null: _of_null(one, judge) for null, one in study.nulls.items()}
+    if verdict == "holds":
+        verdict = _beside_nulls(study, nulls, judge)
+        measured += "".join(_told(null, nulls[null]) for null in _SPEAKING.get(verdict, ()) if null in nulls)
     if few is not None:
         verdict, measured = "can't be said", f"{measured}; too few texts"
     elif verdict == "can't be said":
@@ -155,7 +190,46 @@ def _judged(
         *_interval(found),
         found.chance,
         found.given_distance,
+        nulls,
     )
+
+
+_SPEAKING: dict[Verdict, tuple[Null, ...]] = {
+    "holds": ("weights",),
+    "holds without learning": ("weights",),
+    "holds on shuffled tokens": ("tokens",),
+}
+"""The nulls whose numbers are said beside those of the study."""
+
+
+def _of_null(null: StudyFolder, judge: judges.Judge) -> OfNull:
+    try:
+        found = judge(null)
+    except (CantBeSaid, AbsentError) as reason:
+        return OfNull("can't be said", str(reason))
+    return OfNull(_by_numbers(found), found.measured, found.value)
+
+
+def _by_numbers(found: Judged) -> Verdict:
+    """Of a null, of which there may be few windows: by its numbers, without their intervals."""
+    if found.holds and found.given_distance is False:
+        return "holds only by distance"
+    return "holds" if found.holds else "does not hold"
+
+
+def _beside_nulls(study: StudyFolder, nulls: Mapping[str, OfNull], judge: judges.Judge) -> Verdict:
+    """Of a claim that holds, whether it does so where there is nothing to know."""
+    itself = study.manifest.null.kind if study.manifest.null is not None else None
+    meeting = {null for null, found in nulls.items() if found.verdict == "holds"} | {itself}
+    if "weights" in meeting or is_random(study):
+        return "holds without learning"
+    if "tokens" in meeting and judge in ABOUT_LANGUAGE:
+        return "holds on shuffled tokens"
+    return "holds"
+
+
+def _told(null: Null, found: OfNull) -> str:
+    return f"; {CALLED[null]}: {found.measured}" if found.verdict != "can't be said" else ""
 
 
 def _verdict(found: Judged) -> Verdict:
@@ -211,6 +285,15 @@ def _over_thresholds(judge: judges.Judge, others: dict[float, StudyFolder]) -> s
     parts = (f"{run[0]:.2f} to {run[-1]:.2f}" if len(run) > 1 else f"{run[0]:.2f}" for run in runs)
     return f"met at {', '.join(parts)}"
 
+
+ABOUT_LANGUAGE = (
+    judges.late_on_separators,
+    judges.far_head_repeats,
+    judges.in_one_sentence,
+    judges.one_focal_token,
+    judges.focal_tokens_differ,
+)
+"""Judges of what depends on which words there are, and on their order; the others are about places and values."""
 
 FREE_OF_THRESHOLD = (
     judges.summed_on_diagonal,
