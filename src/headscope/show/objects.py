@@ -23,11 +23,13 @@ class View(OneText):
     """One text, looked at closely in every head; `headscope.inspect` makes one. A notebook shows it."""
 
     def html(self, layer: int | None = None, head: int | None = None) -> str:
-        """One self-contained page with every head, opened at one; by default at a telling one of the last layer."""
+        """One self-contained page with every head, opened at one: by default at the most telling one of the layer, or
+        of all; a head without a layer is one of the last."""
         from headscope.show.pages.view_page import page
 
-        layer = self.layers[self.attention.place(-1 if layer is None else layer)]
-        return page(self, layer, self.telling_heads(layer)[0] if head is None else head)
+        if head is None:
+            return page(self, *self.telling_heads(layer, 1)[0])
+        return page(self, self.layers[self.attention.place(-1 if layer is None else layer)], head)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -10,7 +10,16 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from headscope.one_text.describing import about_head, about_lines, about_view, pairs_of_token, segments
+from headscope.one_text.describing import (
+    about_head,
+    about_lines,
+    about_view,
+    nothing_singled_out,
+    pairs_of_token,
+    segments,
+    stands_out,
+)
+from headscope.one_text.telling import Place
 from headscope.one_text.view import OneText
 from headscope.wording import abridged, short, visible
 
@@ -20,12 +29,14 @@ COLUMNS = ((True, ""), (False, "bold"), (True, ""), (False, "bold"), (True, ""),
 """Of the table of pairs: right-aligned, and the style."""
 
 
-def show(console: Console, view: OneText, layer: int, heads: Iterable[int], top: int) -> None:
-    """Print the chosen heads of one layer, `top` pairs of each; 0 prints all."""
+def show(console: Console, view: OneText, heads: Iterable[Place], top: int) -> None:
+    """Print the chosen heads, `top` pairs of each; 0 prints all."""
     console.print(Text(visible(about_view(view)), "bold"))
     if view.continues:
         console.print(f"The text goes on: this is its first window of {view.size} tokens.", style="dim")
-    for head in heads:
+    if (notice := nothing_singled_out(view)) is not None:
+        console.print(notice, style="yellow", markup=False)
+    for layer, head in heads:
         console.print()
         console.print(_head(view, layer, head, top, console.color_system is not None))
 
@@ -33,6 +44,7 @@ def show(console: Console, view: OneText, layer: int, heads: Iterable[int], top:
 def _head(view: OneText, layer: int, head: int, top: int, coloured: bool) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"Layer {layer}, head {head}", "bold"),
+        *(Text(why) for why in [stands_out(view, layer, head)] if why is not None),
         Text(about_head(view, layer, head)),
         Text(about_lines(view, layer, head), "dim"),
     ]

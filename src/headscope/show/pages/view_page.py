@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.one_text.describing import about_head, about_lines, about_view, segments
+from headscope.one_text.describing import (
+    about_head,
+    about_lines,
+    about_view,
+    nothing_singled_out,
+    segments,
+    stands_out,
+)
 from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
 from headscope.wording import isolated, short
@@ -32,6 +39,7 @@ def page(view: OneText, layer: int, head: int) -> str:
     """The whole page, opened at one head."""
     return environment().get_template("page.html").render(
         about=about_view(view),
+        notice=nothing_singled_out(view),
         view=view,
         segments=segments(view),
         data=_data(view, layer, head),
@@ -75,6 +83,7 @@ def _head(view: OneText, layer: int, head: int) -> dict[str, Any]:
     matrices = np.concatenate([similarity, attention_bytes(view.attention[layer, head]), more_of_high])
     return {
         "pairs": len(more_of_high),
+        "standsOut": isolated(stands_out(view, layer, head) or ""),
         "about": isolated(about_head(view, layer, head)),
         "aboutLines": isolated(about_lines(view, layer, head)),
         "lines": view.lines(layer, head).position.tolist(),

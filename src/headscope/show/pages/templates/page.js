@@ -324,6 +324,8 @@
       button.tabIndex = selected ? 0 : -1;
     }
     byId("chosen").textContent = `Layer ${data.layers[place]}, head ${head}`;
+    byId("stands-out").textContent = chosen().standsOut;
+    byId("stands-out").hidden = !chosen().standsOut;
     byId("about").textContent = chosen().about;
     byId("about-lines").textContent = chosen().aboutLines;
     list(false);
