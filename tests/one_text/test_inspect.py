@@ -178,6 +178,7 @@ def test_words_are_whole(call, tiny_folder):
         ([TEXT, "--length", "500"], "takes at most 96 tokens"),
         ([TEXT, "--html", "no/such/folder/page.html"], "no/such/folder/page.html can't be written"),
         ([TEXT, "--model", "./no-such-model"], "no-such-model"),
+        ([TEXT, "--study", "no/such/study"], "There is no study folder no/such/study"),
     ],
 )
 def test_what_can_not_be_done_is_one_sentence_and_exit_code_2(call, tiny_folder, arguments, sentence):
@@ -257,7 +258,7 @@ def test_text_on_the_page_stays_text(hostile):
 def test_a_notebook_shows_text_without_script_or_network(hostile):
     snippet = Reader(hostile._repr_html_())
     assert {tag for tag, _ in snippet.tags} <= {
-        "div", "p", "strong", "span", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "br",
+        "div", "p", "strong", "span", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi",
     }  # fmt: skip
     assert "<script>alert(1)</script>" in snippet.shown
     assert LONG_WORD not in snippet.shown

@@ -252,7 +252,7 @@ def test_in_a_text_of_one_sentence_pairs_within_it_are_no_news(tiny):
     assert all(what.trait != "sentence" for what in one.singled_out.values())
 
 
-def test_telling_heads_are_of_all_layers_or_of_one(view):
+def test_telling_heads_are_of_all_layers_or_of_one(view, minilm):
     every = view.telling_heads(count=12)
     assert len(set(every)) == 12
     assert view.telling_heads()[0] == every[0]
@@ -261,5 +261,5 @@ def test_telling_heads_are_of_all_layers_or_of_one(view):
     assert view.telling_heads(-1) == view.telling_heads(2)
     with pytest.raises(HeadscopeError, match="Layer 7 was not measured"):
         view.telling_heads(7)
-    some = headscope.inspect("minilm", TEXT, layers=[-1, 2])
+    some = headscope.inspect(minilm, TEXT, layers=[-1, 2])
     assert {layer for layer, _ in some.telling_heads()} == {2, 5}

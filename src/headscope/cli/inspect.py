@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope inspect "The cat sat. The dog saw the cat."\n
 headscope inspect letter.txt --model bert-base-uncased --layer 11 --head 7,5,8\n
+headscope inspect letter.txt --study wiki   [dim]beside what a study says[/dim]\n
 headscope inspect letter.txt --words --html letter.html   [dim]every head, on one page[/dim]\n
 fortune | headscope inspect - --csv pairs.csv --png maps.png"""
 
@@ -50,6 +51,14 @@ def command(
         typer.Option(
             help="Heads to show, for example 8 or 5,7,8; by default the three that single out most.",
             metavar="N,...",
+            show_default=False,
+        ),
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            help="A study of the same model: what it says of each head is shown beside it.",
+            metavar="FOLDER",
             show_default=False,
         ),
     ] = None,
@@ -93,6 +102,10 @@ def command(
             raise HeadscopeError(f"{file} can't be written; check the folder it is in.")
     given = _read(text)
 
+    from headscope.show.objects import read
+
+    beside = None if study is None else read(study)
+
     from headscope.console import console as opened
     from headscope.jobs.inspecting import inspect
     from headscope.model.loading import load
@@ -113,6 +126,7 @@ def command(
         sentences=sentences,  # type: ignore[arg-type]
         layers=(last_or_given,) if one_layer and html is None else None,
         stack=stack,  # type: ignore[arg-type]
+        study=beside,
     )
     if words:
         view = view.words()

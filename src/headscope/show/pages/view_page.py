@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,11 @@ from headscope.one_text.describing import (
     segments,
     stands_out,
 )
-from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
 from headscope.wording import isolated, short
+
+if TYPE_CHECKING:
+    from headscope.show.objects import View
 
 COARSE = 63
 """The largest byte of N up to the threshold, and of A."""
@@ -35,7 +37,7 @@ FINEST = 2**15 - 1
 """Steps from the threshold to 1, in the two bytes of a high pair."""
 
 
-def page(view: OneText, layer: int, head: int) -> str:
+def page(view: View, layer: int, head: int) -> str:
     """The whole page, opened at one head."""
     return environment().get_template("page.html").render(
         about=about_view(view),
@@ -62,7 +64,7 @@ def attention_bytes(attention: NDArray[Any]) -> NDArray[np.uint8]:
     return weights.reshape(-1)
 
 
-def _data(view: OneText, layer: int, head: int) -> dict[str, Any]:
+def _data(view: View, layer: int, head: int) -> dict[str, Any]:
     """What the script of the page reads."""
     return {
         "layers": view.layers,
@@ -77,7 +79,7 @@ def _data(view: OneText, layer: int, head: int) -> dict[str, Any]:
     }
 
 
-def _head(view: OneText, layer: int, head: int) -> dict[str, Any]:
+def _head(view: View, layer: int, head: int) -> dict[str, Any]:
     focal = view.focal(layer, head)
     similarity, more_of_high = similarity_bytes(view.normalised[layer, head], view.threshold)
     matrices = np.concatenate([similarity, attention_bytes(view.attention[layer, head]), more_of_high])
@@ -86,6 +88,7 @@ def _head(view: OneText, layer: int, head: int) -> dict[str, Any]:
         "standsOut": isolated(stands_out(view, layer, head) or ""),
         "about": isolated(about_head(view, layer, head)),
         "aboutLines": isolated(about_lines(view, layer, head)),
+        "inStudy": isolated(view.in_study(layer, head) or ""),
         "lines": view.lines(layer, head).position.tolist(),
         "focal": focal.positions if focal else [],
         "matrices": base64.b64encode(zlib.compress(matrices.tobytes(), 6)).decode("ascii"),

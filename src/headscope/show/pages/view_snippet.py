@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from headscope.one_text.describing import (
     about_head,
     about_view,
@@ -10,21 +12,25 @@ from headscope.one_text.describing import (
     segments,
     stands_out,
 )
-from headscope.one_text.view import OneText
 from headscope.show.pages.templates import environment
 from headscope.wording import abridged, isolated, short
+
+if TYPE_CHECKING:
+    from headscope.show.objects import View
 
 HEADS = 3
 PAIRS = 8
 
 
-def snippet(view: OneText) -> str:
+def snippet(view: View) -> str:
     """The text coloured by the most telling head, and the first pairs of a few."""
     heads = view.telling_heads(count=HEADS)
     pairs = pairs_of_token(view, *heads[0])
     focal = view.focal(*heads[0])
     return environment().get_template("snippet.html").render(
         about=about_view(view),
+        about_study=view.about_study,
+        in_study=view.in_study(*heads[0]),
         notice=nothing_singled_out(view),
         heads=[(place, stands_out(view, *place), about_head(view, *place), view.pairs(*place)) for place in heads],
         top=PAIRS,
