@@ -24,6 +24,14 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %" if exact else f"{share * 100:.0f} %"
 
 
+def times(ratio: float) -> str:
+    """
+    >>> times(12.6), times(1.53)
+    ('13 times', '1.5 times')
+    """
+    return f"{ratio:,.0f} times" if ratio >= 9.95 else f"{ratio:.1f} times"
+
+
 def ranged(value: float, low: float | None, high: float | None, unit: str) -> str:
     """A number with the ends of its interval, where there is one.
 

@@ -43,6 +43,16 @@ def test_the_same_weights_have_the_same_hash_and_others_another(tiny_folder, cop
     assert headscope.load(str(copy)).weights_hash != first.weights_hash
 
 
+def test_a_pooler_that_no_file_holds_does_not_change_the_hash_from_load_to_load(copy):
+    file = copy / "model.safetensors"
+    kept = {name: tensor for name, tensor in load_file(file).items() if "pooler" not in name}
+    save_file(kept, file, {"format": "pt"})
+    first, second = (headscope.load(str(copy), device="cpu") for _ in range(2))
+    assert first.weights_hash == second.weights_hash
+    assert not first.network.pooler.dense.weight.any()
+    assert first.network.embeddings.word_embeddings.weight.any()
+
+
 def test_random_weights_come_from_the_seed(tiny_folder):
     name = f"random:{tiny_folder}"
     one, same, other = (headscope.load(name, seed=seed) for seed in (1, 1, 2))

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import headscope
 from headscope import cli
-from headscope.one_text.describing import segments
+from headscope.one_text.describing import about_head, segments, stands_out
 from headscope.show.pages.view_page import COARSE, FINEST, HIGH, attention_bytes, similarity_bytes
 from headscope.show.terminal import show
 from headscope.wording import short, visible
@@ -72,7 +72,7 @@ def printed(view: headscope.View, heads: list[int], *, top: int = 12, colour: bo
     console = Console(
         file=io.StringIO(), width=100, force_terminal=colour, color_system="truecolor" if colour else None
     )
-    show(console, view, layer, heads, top)
+    show(console, view, [(layer, head) for head in heads], top)
     return console.file.getvalue()
 
 
@@ -90,10 +90,45 @@ def test_the_terminal_shows_the_pairs_and_the_text(call, tiny_folder, tiny):
         assert f"and {len(view.pairs(1, head)) - 4} more" in part
 
 
-def test_by_default_the_last_layer_and_telling_heads_are_shown(call, tiny_folder, tiny):
+def shown_heads(out: str) -> list[tuple[int, int]]:
+    return [(int(layer), int(head)) for layer, head in re.findall(r"^Layer (\d+), head (\d+)$", out, re.M)]
+
+
+def test_by_default_the_most_telling_heads_of_all_layers_are_shown(call, tiny_folder, tiny):
     _, out, _ = call("inspect", TEXT, "--model", tiny_folder)
-    shown = re.findall(r"^Layer (\d+), head (\d+)$", out, re.M)
-    assert shown == [("2", str(head)) for head in headscope.inspect(tiny, TEXT).telling_heads(2)]
+    view = headscope.inspect(tiny, TEXT)
+    assert shown_heads(out) == view.telling_heads()
+    for place in view.telling_heads():
+        assert (stands_out(view, *place) or about_head(view, *place)) in " ".join(out.split())
+    assert "Shown are the most telling of 12 heads in layers 0 to 2" in out
+
+
+@pytest.mark.parametrize("layer", [0, -1])
+def test_with_a_layer_its_most_telling_heads_are_shown(call, tiny_folder, tiny, layer):
+    _, out, _ = call("inspect", TEXT, "--model", tiny_folder, "--layer", layer)
+    assert shown_heads(out) == headscope.inspect(tiny, TEXT).telling_heads(layer)
+    assert f"Shown are the most telling of 4 heads in layer {layer % 3}" in out
+
+
+def test_heads_without_a_layer_are_those_of_the_last(call, tiny_folder):
+    _, out, _ = call("inspect", TEXT, "--model", tiny_folder, "--head", "3,1")
+    assert shown_heads(out) == [(2, 1), (2, 3)]
+    assert "most telling" not in out
+
+
+def test_page_and_notebook_open_at_the_most_telling_head(tiny):
+    view = headscope.inspect(tiny, TEXT)
+    layer, head = view.telling_heads()[0]
+    assert f'"layer": {layer},' in view.html()
+    assert f'"head": {head},' in view.html()
+    assert f"Layer {layer}, head {head}: " in view._repr_html_()
+    assert f'"head": {view.telling_heads(0)[0][1]},' in view.html(layer=0)
+    assert '"layer": 2,' in view.html(head=1)
+    assert stands_out(view, layer, head) in isolated_away(view._repr_html_())
+
+
+def isolated_away(html: str) -> str:
+    return html.replace("\u2068", "").replace("\u2069", "")
 
 
 def test_without_colours_the_tokens_of_the_table_are_marked(tiny):
@@ -143,6 +178,7 @@ def test_words_are_whole(call, tiny_folder):
         ([TEXT, "--length", "500"], "takes at most 96 tokens"),
         ([TEXT, "--html", "no/such/folder/page.html"], "no/such/folder/page.html can't be written"),
         ([TEXT, "--model", "./no-such-model"], "no-such-model"),
+        ([TEXT, "--study", "no/such/study"], "There is no study folder no/such/study"),
     ],
 )
 def test_what_can_not_be_done_is_one_sentence_and_exit_code_2(call, tiny_folder, arguments, sentence):
@@ -171,9 +207,9 @@ def test_the_picture_shows_the_matrices(call, tiny_folder, tiny, tmp_path):
     from headscope.show.view_picture import draw
 
     view = headscope.inspect(tiny, TEXT)
-    axes = draw(view, 1, [0, 3]).axes
+    axes = draw(view, [(1, 0), (2, 3)]).axes
     images = [each.images[0].get_array() for each in axes if each.images]
-    expected = [view.attention[1, 0], view.normalised[1, 0], view.attention[1, 3], view.normalised[1, 3]]
+    expected = [view.attention[1, 0], view.normalised[1, 0], view.attention[2, 3], view.normalised[2, 3]]
     assert len(images) == 4
     for image, matrix in zip(images, expected, strict=True):
         assert np.asarray(image) == pytest.approx(matrix)
@@ -226,7 +262,7 @@ def test_a_notebook_shows_text_without_script_or_network(hostile):
     }  # fmt: skip
     assert "<script>alert(1)</script>" in snippet.shown
     assert LONG_WORD not in snippet.shown
-    first = hostile.pairs(2, hostile.telling_heads(2)[0]).iloc[0]
+    first = hostile.pairs(*hostile.telling_heads()[0]).iloc[0]
     assert f"{first.value:.2f}" in snippet.shown
 
 

@@ -205,14 +205,6 @@ def test_the_summary_is_that_of_a_study_of_the_same_window(tiny, sample, tmp_pat
     assert list(summary.lines) == list(study.heads.lines_per_window)
 
 
-def test_telling_heads_are_neither_full_nor_empty(view):
-    pairs = [len(view.pairs(1, head)) for head in range(view.heads)]
-    first = view.telling_heads(1, 1)[0]
-    distance = [abs(math.log(max(count, 1e-9) / view.size)) for count in pairs]
-    assert distance[first] == min(distance)
-    assert len(view.telling_heads(1)) == 3
-
-
 def test_layers_are_indexed_by_their_own_numbers(tiny, view):
     some = headscope.inspect(tiny, TEXT, layers=(2, 0))
     assert some.layers == [0, 2]

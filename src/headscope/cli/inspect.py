@@ -24,11 +24,13 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope.corpus.texts import Text
+    from headscope.one_text.telling import Place
     from headscope.show.objects import View
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope inspect "The cat sat. The dog saw the cat."\n
 headscope inspect letter.txt --model bert-base-uncased --layer 11 --head 7,5,8\n
+headscope inspect letter.txt --study wiki   [dim]beside what a study says[/dim]\n
 headscope inspect letter.txt --words --html letter.html   [dim]every head, on one page[/dim]\n
 fortune | headscope inspect - --csv pairs.csv --png maps.png"""
 
@@ -37,13 +39,26 @@ def command(
     text: Annotated[str, typer.Argument(help="A text, a file, or - for standard input.", show_default=False)],
     model: MODEL = "minilm",
     layer: Annotated[
-        int | None, typer.Option(help="The layer to show; by default the last.", metavar="N", show_default=False)
+        int | None,
+        typer.Option(
+            help="The layer to show; by default heads of all layers, with --head the last.",
+            metavar="N",
+            show_default=False,
+        ),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
-            help="Heads to show, for example 8 or 5,7,8; by default three that single out few pairs.",
+            help="Heads to show, for example 8 or 5,7,8; by default the three that single out most.",
             metavar="N,...",
+            show_default=False,
+        ),
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            help="A study of the same model: what it says of each head is shown beside it.",
+            metavar="FOLDER",
             show_default=False,
         ),
     ] = None,
@@ -87,12 +102,18 @@ def command(
             raise HeadscopeError(f"{file} can't be written; check the folder it is in.")
     given = _read(text)
 
+    from headscope.show.objects import read
+
+    beside = None if study is None else read(study)
+
     from headscope.console import console as opened
     from headscope.jobs.inspecting import inspect
     from headscope.model.loading import load
+    from headscope.one_text.describing import about_choice
     from headscope.show.terminal import show
 
-    wanted = None if html is not None else (-1 if layer is None else layer,)
+    one_layer = layer is not None or heads is not None
+    last_or_given = -1 if layer is None else layer
     loaded = load(model, device=device, dtype=dtype, seed=seed)
     view = inspect(
         loaded,
@@ -103,22 +124,26 @@ def command(
         special=special,  # type: ignore[arg-type]
         similarity=similarity,  # type: ignore[arg-type]
         sentences=sentences,  # type: ignore[arg-type]
-        layers=wanted,
+        layers=(last_or_given,) if one_layer and html is None else None,
         stack=stack,  # type: ignore[arg-type]
+        study=beside,
     )
     if words:
         view = view.words()
-    shown = view.layers[-1] if layer is None else layer
-    chosen = list(heads) if heads is not None else view.telling_heads(shown)
-    view.attention[shown, max(chosen)]  # refuses a layer or head that there is not
+    if heads is None:
+        chosen = view.telling_heads(layer)
+    else:
+        shown = view.layers[view.attention.place(last_or_given)]
+        view.attention[shown, max(heads)]  # refuses a head that there is not
+        chosen = [(shown, each) for each in heads]
     # Files come first: whoever reads along may stop reading.
-    _write(view, shown, chosen, html, csv, png)
+    _write(view, chosen, html, csv, png)
     console = opened()
     for notice in loaded.notices:
         console.print(notice, style="yellow", markup=False, soft_wrap=True)
-    show(console, view, shown, chosen, top)
+    show(console, view, chosen, top)
     if heads is None:
-        console.print("[dim]Shown are heads that single out few pairs; --layer and --head choose others.[/dim]")
+        console.print(f"{about_choice(view, layer)} --layer and --head choose others.", style="dim")
     for what, file in (("Pairs", csv), ("Picture", png), ("Page", html)):
         if file is not None:
             console.print(f"{what}: {file}", markup=False, soft_wrap=True)
@@ -145,21 +170,21 @@ def _read(text: str) -> Text:
     return Given("", text)
 
 
-def _write(view: View, layer: int, heads: list[int], html: Path | None, csv: Path | None, png: Path | None) -> None:
+def _write(view: View, heads: list[Place], html: Path | None, csv: Path | None, png: Path | None) -> None:
     import pandas as pd
 
     file = None
     try:
         if (file := csv) is not None:
-            tables = [view.pairs(layer, head).assign(layer=layer, head=head) for head in heads]
+            tables = [view.pairs(layer, head).assign(layer=layer, head=head) for layer, head in heads]
             table = pd.concat(tables, ignore_index=True)
             table[["layer", "head", *table.columns[:-2]]].to_csv(csv, index=False)
         if (file := png) is not None:
             from headscope.show.figures.style import save
             from headscope.show.view_picture import draw
 
-            save(draw(view, layer, heads), file, "headscope inspect")
+            save(draw(view, heads), file, "headscope inspect")
         if (file := html) is not None:
-            file.write_text(view.html(layer, heads[0]), "utf-8")
+            file.write_text(view.html(*heads[0]), "utf-8")
     except OSError as problem:
         raise HeadscopeError(f"{file} can't be written: {problem.strerror or problem}.") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
@@ -11,12 +12,13 @@ import torch
 from headscope.corpus.texts import Text, as_texts
 from headscope.corpus.windows import Counts, Cutter, refuse_unknown
 from headscope.errors import HeadscopeError
+from headscope.folder.study_folder import StudyFolder
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.proof import prove
 from headscope.one_text.look import look
 from headscope.options import Options, Sentences, Similarity, Special, Stack
-from headscope.show.objects import View
+from headscope.show.objects import Study, View
 
 LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""
@@ -34,6 +36,7 @@ def inspect(
     sentences: Sentences = "auto",
     layers: Sequence[int] | None = None,
     stack: Stack | None = None,
+    study: StudyFolder | str | os.PathLike[str] | None = None,
 ) -> View:
     """Look at one text closely: its first window, in every head.
 
@@ -41,6 +44,7 @@ def inspect(
     takes, up to 512. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
     similarity: of the outputs as they are (dot), less their mean over the window (centred), or of length 1 (cosine).
     stack: of an encoder-decoder, which of its stacks of layers.
+    study: of the same model, or its folder; the view shows beside each head what it says of it.
 
     >>> import headscope
     >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
@@ -49,11 +53,15 @@ def inspect(
     given = _first_text(text)
     if given is None or not given.text.strip():
         raise HeadscopeError("The text is empty; there is nothing to look at.")
+    if study is not None and not isinstance(study, StudyFolder):
+        study = Study(study)
     model = as_model(model)
     if length is None:
         length = min(LONGEST, model.longest or LONGEST)
     model.check_length(length)
     capture = Capture(model.network, stack)
+    if study is not None:
+        _check_study(study, model, capture)
     options = Options(
         length=length,
         threshold=threshold,
@@ -74,7 +82,28 @@ def inspect(
     ids = torch.from_numpy(window.ids[None, : window.size]).to(model.device)
     prove(capture, ids, torch.ones_like(ids))
     seen = look(model, capture, window, options)
-    return View(**{item.name: getattr(seen, item.name) for item in fields(seen)})
+    return View(**{item.name: getattr(seen, item.name) for item in fields(seen)}, study=study)
+
+
+def _check_study(study: StudyFolder, model: Model, capture: Capture) -> None:
+    """Refuse a study that says nothing of the heads that are looked at."""
+    study.check_not_empty()
+    if study.manifest.kind != "texts":
+        raise HeadscopeError(f"{study.folder} is a study of images; give one of texts.")
+    facts = study.manifest.model
+    if facts.weights_sha256 != model.weights_hash:
+        theirs, ours = facts.name, model.name
+        if facts.dtype not in (None, model.dtype):
+            theirs, ours = f"{theirs} in {facts.dtype}", f"{ours} in {model.dtype}"
+        raise HeadscopeError(
+            f"{study.folder} is a study of {theirs}, whose weights are not those of {ours}; "
+            "give a study of the same model."
+        )
+    if facts.stack != capture.stack:
+        raise HeadscopeError(
+            f"{study.folder} is a study of the stack {facts.stack}, and this is {capture.stack}; "
+            f"give --stack {facts.stack}, or another study."
+        )
 
 
 def _first_text(text: Any) -> Text | None:

@@ -27,7 +27,7 @@ from headscope.model.folder_checks import (
 )
 from headscope.model.places import folder_of
 from headscope.model.tokenizer_checks import beginning_notice, check_as_written, check_tokenizer, tokenizer_view
-from headscope.model.weight_checks import building, check_finite, check_loaded, opened, weight_files
+from headscope.model.weight_checks import blank_pooler, building, check_finite, check_loaded, opened, weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -241,7 +241,9 @@ def _read(name: str, network_class: Any, config: Any, kind: torch.dtype, files: 
             output_loading_info=True,
             local_files_only=True,
         )
-        return network, check_loaded(name, network, info, tensors)
+        said = check_loaded(name, network, info, tensors)
+        blank_pooler(network, info)
+        return network, said
 
 
 def redrawn(model: Model, seed: int) -> Model:

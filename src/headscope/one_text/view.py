@@ -26,6 +26,7 @@ from headscope.measure.definitions import (
     pairs_among,
 )
 from headscope.one_text.layer_array import Array, LayerArray
+from headscope.one_text.telling import Place, SingledOut, most_telling, related, singled_out
 from headscope.one_text.word_pieces import word_groups
 from headscope.options import Similarity, Special
 from headscope.wording import ranges
@@ -104,6 +105,11 @@ class OneText:
     def heads(self) -> int:
         """Heads in a layer."""
         return len(self.attention[self.layers[0]])
+
+    @property
+    def sentences(self) -> int:
+        """How many there are."""
+        return len(np.unique(self.sentence[self.sentence >= 0]))
 
     @property
     def pieces(self) -> list[str]:
@@ -229,14 +235,27 @@ class OneText:
         share = pairs / (int(high.sum()) // 2)
         return Focal(int(tokens[best]), self.labels[positions[0]], positions, pairs, share)
 
-    def telling_heads(self, layer: int, count: int = 3) -> list[int]:
-        """The heads to look at first: those with about as many high pairs as there are tokens.
+    @cached_property
+    def singled_out(self) -> dict[Place, SingledOut]:
+        """(layer, head) -> what its high pairs have in common, beyond what distance alone gives on this text."""
+        every = pairs_among(self.part)
+        relations = [related("equal", self.equal, every)]
+        if self.sentences > 1:  # In one alone, pairs within it are but those without special tokens.
+            relations.append(related("sentence", self.together, every))
+        tokens = len(np.unique(self.ids[self.part]))
+        found = {}
+        for layer, head in ((layer, head) for layer in self.layers for head in range(self.heads)):
+            own = []
+            if (focal := self.focal(layer, head)) is not None:
+                there = self.ids == focal.id
+                own = [related("focal", there[:, None] | there, every, tried=tokens)]
+            found[layer, head] = singled_out(np.triu(self.high(layer, head)), every, relations + own)
+        return found
 
-        Heads in which every pair is high, or hardly any, single out nothing.
-        """
-        pairs = np.array([self.high(layer, head).sum() / 2 for head in range(self.heads)])
-        distance = np.abs(np.log((pairs + 1e-9) / self.size))
-        return [int(head) for head in np.argsort(distance, kind="stable")[:count]]
+    def telling_heads(self, layer: int | None = None, count: int = 3) -> list[Place]:
+        """(layer, head) of the heads to look at first, of one layer or of all; see `telling.most_telling`."""
+        layers = self.layers if layer is None else [self.layers[self.attention.place(layer)]]
+        return most_telling({place: what for place, what in self.singled_out.items() if place[0] in layers}, count)
 
     def summary(self) -> pd.DataFrame:
         """A row per layer and head, with the columns of a study's `heads`; a share of no pairs is NaN.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyAt, StudyFolder
+from headscope.one_text.telling import Place
 from headscope.one_text.view import OneText
 from headscope.segments.cut_text import CutText
 
@@ -19,15 +20,42 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class View(OneText):
-    """One text, looked at closely in every head; `headscope.inspect` makes one. A notebook shows it."""
+    """One text, looked at closely in every head; `headscope.inspect` makes one. A notebook shows it.
+
+    study: of the same model; what it says of a head is shown beside what the head does here.
+    """
+
+    study: StudyFolder | None = None
 
     def html(self, layer: int | None = None, head: int | None = None) -> str:
-        """One self-contained page with every head, opened at one; by default at a telling one of the last layer."""
+        """One self-contained page with every head, opened at one: by default at the most telling one of the layer, or
+        of all; a head without a layer is one of the last."""
         from headscope.show.pages.view_page import page
 
-        layer = self.layers[self.attention.place(-1 if layer is None else layer)]
-        return page(self, layer, self.telling_heads(layer)[0] if head is None else head)
+        if head is None:
+            return page(self, *self.telling_heads(layer, 1)[0])
+        return page(self, self.layers[self.attention.place(-1 if layer is None else layer)], head)
+
+    def in_study(self, layer: int, head: int) -> str | None:
+        """What the study says of a head: its role, its numbers with their intervals. None without a study."""
+        if self.study is None:
+            return None
+        return self._about_heads.get((layer, head), f"The study did not measure layer {layer}.")
+
+    @cached_property
+    def _about_heads(self) -> dict[Place, str]:
+        from headscope.insight.about_heads import about_heads
+
+        return {} if self.study is None else about_heads(self.study)
+
+    @property
+    def about_study(self) -> str | None:
+        """Which study stands beside it, and in what it was measured otherwise."""
+        from headscope.insight.about_heads import about_study_beside
+
+        return None if self.study is None else about_study_beside(self, self.study)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.cells import cell_len
@@ -10,9 +11,20 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from headscope.one_text.describing import about_head, about_lines, about_view, pairs_of_token, segments
-from headscope.one_text.view import OneText
+from headscope.one_text.describing import (
+    about_head,
+    about_lines,
+    about_view,
+    nothing_singled_out,
+    pairs_of_token,
+    segments,
+    stands_out,
+)
+from headscope.one_text.telling import Place
 from headscope.wording import abridged, short, visible
+
+if TYPE_CHECKING:
+    from headscope.show.objects import View
 
 SHADES = ("#fdebd6", "#fbc890", "#f59e42", "#d96d0f")
 """Backgrounds of tokens, from few high pairs to many; black text is readable on all."""
@@ -20,21 +32,27 @@ COLUMNS = ((True, ""), (False, "bold"), (True, ""), (False, "bold"), (True, ""),
 """Of the table of pairs: right-aligned, and the style."""
 
 
-def show(console: Console, view: OneText, layer: int, heads: Iterable[int], top: int) -> None:
-    """Print the chosen heads of one layer, `top` pairs of each; 0 prints all."""
+def show(console: Console, view: View, heads: Iterable[Place], top: int) -> None:
+    """Print the chosen heads, `top` pairs of each; 0 prints all."""
     console.print(Text(visible(about_view(view)), "bold"))
     if view.continues:
         console.print(f"The text goes on: this is its first window of {view.size} tokens.", style="dim")
-    for head in heads:
+    if view.about_study is not None:
+        console.print(f"{visible(view.about_study)}.", style="dim", markup=False)
+    if (notice := nothing_singled_out(view)) is not None:
+        console.print(notice, style="yellow", markup=False)
+    for layer, head in heads:
         console.print()
         console.print(_head(view, layer, head, top, console.color_system is not None))
 
 
-def _head(view: OneText, layer: int, head: int, top: int, coloured: bool) -> RenderableType:
+def _head(view: View, layer: int, head: int, top: int, coloured: bool) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"Layer {layer}, head {head}", "bold"),
+        *(Text(why) for why in [stands_out(view, layer, head)] if why is not None),
         Text(about_head(view, layer, head)),
         Text(about_lines(view, layer, head), "dim"),
+        *(Text(visible(told), "cyan") for told in [view.in_study(layer, head)] if told is not None),
     ]
     pairs = view.pairs(layer, head)
     if len(pairs):
@@ -66,7 +84,7 @@ def _pairs(shown: pd.DataFrame, more: int) -> RenderableType:
     return Padding(table, (1, 0, 0, 2), expand=False)
 
 
-def _text(view: OneText, layer: int, head: int, marked: set[int] | None) -> RenderableType:
+def _text(view: View, layer: int, head: int, marked: set[int] | None) -> RenderableType:
     """Tokens coloured by how many high pairs they are in, the focal token underlined; or the marked ones in «»."""
     pairs = pairs_of_token(view, layer, head)
     focal = view.focal(layer, head)

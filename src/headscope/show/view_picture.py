@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from headscope.one_text.telling import Place
 from headscope.one_text.view import OneText
 from headscope.show.figures.style import GREY, TINY, heat_map, styled, title
 from headscope.wording import model_label, short
@@ -16,11 +17,11 @@ WIDTH, ROW = 5.2, 2.4
 
 
 @styled
-def draw(view: OneText, layer: int, heads: Sequence[int]) -> Figure:
+def draw(view: OneText, heads: Sequence[Place]) -> Figure:
     """A row a head: A with its lines marked above it, and N."""
     figure = Figure(figsize=(WIDTH, ROW * len(heads) + 0.3), layout="constrained")
     axes = figure.subplots(len(heads), 2, squeeze=False)
-    for (left, right), head in zip(axes, heads, strict=True):
+    for (left, right), (layer, head) in zip(axes, heads, strict=True):
         heat_map(left, view.attention[layer, head], "attention")
         left.set_ylabel("token i")
         title(left, f"Attention, layer {layer}, head {head}", head)

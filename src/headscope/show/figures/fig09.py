@@ -43,7 +43,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequ
     """Of `layers` the last, by default the last measured. Heads: by default three that single out some pairs."""
     view = study.example
     layer = choices.layers_of(study, layers, choices.LAST)[-1]
-    chosen = choices.heads_of(study, heads, sorted(view.telling_heads(layer)))
+    chosen = choices.heads_of(study, heads, sorted(head for _, head in view.telling_heads(layer)))
     pairs = {head: view.pairs(layer, head) for head in chosen}
     members = {head: set(table[:MOST].i) | set(table[:MOST].j) for head, table in pairs.items()}
     colours = token_colours(view, pairs)

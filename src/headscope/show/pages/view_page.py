@@ -10,15 +10,24 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.one_text.describing import about_head, about_lines, about_view, segments
-from headscope.one_text.view import OneText
+from headscope.one_text.describing import (
+    about_head,
+    about_lines,
+    about_view,
+    nothing_singled_out,
+    segments,
+    stands_out,
+)
 from headscope.show.pages.templates import environment
 from headscope.wording import isolated, short
+
+if TYPE_CHECKING:
+    from headscope.show.objects import View
 
 COARSE = 63
 """The largest byte of N up to the threshold, and of A."""
@@ -28,10 +37,11 @@ FINEST = 2**15 - 1
 """Steps from the threshold to 1, in the two bytes of a high pair."""
 
 
-def page(view: OneText, layer: int, head: int) -> str:
+def page(view: View, layer: int, head: int) -> str:
     """The whole page, opened at one head."""
     return environment().get_template("page.html").render(
         about=about_view(view),
+        notice=nothing_singled_out(view),
         view=view,
         segments=segments(view),
         data=_data(view, layer, head),
@@ -54,7 +64,7 @@ def attention_bytes(attention: NDArray[Any]) -> NDArray[np.uint8]:
     return weights.reshape(-1)
 
 
-def _data(view: OneText, layer: int, head: int) -> dict[str, Any]:
+def _data(view: View, layer: int, head: int) -> dict[str, Any]:
     """What the script of the page reads."""
     return {
         "layers": view.layers,
@@ -69,14 +79,16 @@ def _data(view: OneText, layer: int, head: int) -> dict[str, Any]:
     }
 
 
-def _head(view: OneText, layer: int, head: int) -> dict[str, Any]:
+def _head(view: View, layer: int, head: int) -> dict[str, Any]:
     focal = view.focal(layer, head)
     similarity, more_of_high = similarity_bytes(view.normalised[layer, head], view.threshold)
     matrices = np.concatenate([similarity, attention_bytes(view.attention[layer, head]), more_of_high])
     return {
         "pairs": len(more_of_high),
+        "standsOut": isolated(stands_out(view, layer, head) or ""),
         "about": isolated(about_head(view, layer, head)),
         "aboutLines": isolated(about_lines(view, layer, head)),
+        "inStudy": isolated(view.in_study(layer, head) or ""),
         "lines": view.lines(layer, head).position.tolist(),
         "focal": focal.positions if focal else [],
         "matrices": base64.b64encode(zlib.compress(matrices.tobytes(), 6)).decode("ascii"),

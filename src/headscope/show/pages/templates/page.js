@@ -324,8 +324,11 @@
       button.tabIndex = selected ? 0 : -1;
     }
     byId("chosen").textContent = `Layer ${data.layers[place]}, head ${head}`;
-    byId("about").textContent = chosen().about;
-    byId("about-lines").textContent = chosen().aboutLines;
+    const told = { "stands-out": "standsOut", about: "about", "about-lines": "aboutLines", "in-study": "inStudy" };
+    for (const [id, name] of Object.entries(told)) {
+      byId(id).textContent = chosen()[name];
+      byId(id).hidden = !chosen()[name];
+    }
     list(false);
     paint();
     lookAt();
