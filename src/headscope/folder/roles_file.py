@@ -1,6 +1,7 @@
-"""The roles of heads, as `headscope nulls` leaves them in a study folder: roles.parquet, roles.csv and roles.json.
+"""What `headscope nulls` leaves beside a study: the roles of its heads, and every number beside what nulls give.
 
-They follow from the study and its nulls, and say which those were: roles of other nulls are not those of the study.
+roles.parquet, beside.parquet, each also as .csv, follow from the study and its nulls; roles.json says which those were:
+roles of other nulls are not those of the study.
 """
 
 from __future__ import annotations
@@ -34,16 +35,24 @@ ROLES_COLUMNS = (
     "same_in_halves",
     "falls_short",
 )
-FACTS, TABLE, PLAIN = "roles.json", "roles.parquet", "roles.csv"
+FACTS, TABLE = "roles.json", "roles.parquet"
+FILES = ("roles.parquet", "roles.csv", "beside.parquet", "beside.csv")
 
 
 def write_roles(
-    folder: Path, table: pd.DataFrame, study: Manifest, nulls: Mapping[str, Manifest], rules: Mapping[str, str]
+    folder: Path,
+    roles: pd.DataFrame,
+    beside: pd.DataFrame,
+    study: Manifest,
+    nulls: Mapping[str, Manifest],
+    rules: Mapping[str, str],
 ) -> None:
-    """The table, and beside it what it was made of and by which rules; that last, so that a table with it is whole."""
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False)
-    files = {TABLE: buffer.getvalue(), PLAIN: table.to_csv(index=False).encode()}
+    """The tables, and what they were made of and by which rules; that last, so that tables with it are whole."""
+    files: dict[str, bytes] = {}
+    for called, table in (("roles", roles), ("beside", beside)):
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        files |= {f"{called}.parquet": buffer.getvalue(), f"{called}.csv": table.to_csv(index=False).encode()}
     for name, content in files.items():
         write_atomically(folder / name, content)
     facts = {
@@ -84,7 +93,7 @@ def problem_of_roles(folder: Path) -> str | None:
     facts = _facts(folder)
     if facts is None:
         return f"{FACTS} is damaged"
-    for name in (TABLE, PLAIN):
+    for name in FILES:
         path = folder / name
         if not path.is_file() or file_checksum(path) != facts.get("files", {}).get(name):
             return f"{name} is not what headscope nulls wrote"

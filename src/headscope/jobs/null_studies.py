@@ -15,6 +15,7 @@ from headscope.errors import HeadscopeError
 from headscope.folder.manifest import MANIFEST, Manifest, NullFacts, read_manifest
 from headscope.folder.roles_file import write_roles
 from headscope.folder.study_folder import StudyFolder, claim, is_null_of, null_folder, null_options
+from headscope.insight.beside import beside
 from headscope.insight.roles import ROLES, roles, rules_of
 from headscope.jobs.study_job import StudyJob
 from headscope.model.capture import Capture
@@ -66,7 +67,7 @@ def nulls(
     if set(finished.nulls) == set(NULLS):
         of_nulls: dict[str, Manifest] = {null: one.manifest for null, one in finished.nulls.items()}
         rules = rules_of(ROLES)
-        write_roles(finished.folder, roles(finished), finished.manifest, of_nulls, rules)
+        write_roles(finished.folder, roles(finished), beside(finished), finished.manifest, of_nulls, rules)
     return Study(opened.folder)
 
 

@@ -82,6 +82,17 @@ class Study(StudyFolder):
 
         return stability(self)
 
+    @cached_property
+    def beside(self) -> pd.DataFrame:
+        """Every number beside what it is held against: a row per layer, head (-1: the layer) and column, with its
+        interval, chance, what distance alone gives, and what each null gives after `headscope.nulls`.
+
+        >>> study.beside.query("column == 'same_sentence_probability' and head == -1")  # doctest: +SKIP
+        """
+        from headscope.insight.beside import beside
+
+        return beside(self)
+
     def at(self, threshold: float) -> ShownAt:
         """The study as it reads at another threshold, 0.05 to 0.95 in steps of 0.01, without a new run.
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
 from headscope.insight import choices
-from headscope.show.figures import style
+from headscope.show.figures import role_marks, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from headscope.folder.study_folder import StudyFolder
@@ -23,7 +25,8 @@ CAPTION = (
     "map: the share of windows in which the tokens at positions i (down) and j (across) are a high pair; on demand its "
     "similarity map, the mean of the normalised similarity. A line along the diagonal is a head that relates "
     "neighbours; a dark frame or cross, one that relates everything to one position; an even dark shade, one that "
-    "finds nearly all tokens alike; an empty cell, one with few high pairs."
+    "finds nearly all tokens alike; an empty cell, one with few high pairs. Where nulls were measured, a coloured "
+    "frame with a letter says the role of a head; a head without one has no role."
 )
 Map = Literal["location", "similarity"]
 ARRAYS = {"location": "high_count", "similarity": "similarity_sum"}
@@ -36,6 +39,8 @@ GAP = 0.06
 CELL_DPI = 125
 LEFT, RIGHT, TOP, BAR = 0.35, 0.08, 0.32, 0.42
 """Inches round the cells; BAR: for the colour bar below them."""
+LEGEND, LEGEND_COLUMNS = 0.16, 5
+"""Inches of a row of the roles below the colour bar, and how many stand in it."""
 NARROWEST = 5.2
 """Inches that the colour bar and its label need."""
 
@@ -56,11 +61,15 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, map: Map = 
     norm, signed = style.scale(0.5, min(float(np.nanmin(cells)), 0.0), max(float(np.nanmax(cells)), 0.0) or 1.0)
 
     across, down = side * heads, side * len(chosen)
-    height = TOP + down + BAR + style.FOOT
+    roles = _roles(study, chosen)
+    marks = role_marks.marked(roles)
+    legend = LEGEND * -(-len(marks) // LEGEND_COLUMNS)
+    height = TOP + down + BAR + legend + style.FOOT
     width = max(LEFT + across + RIGHT, NARROWEST)
     figure = style.new_figure(study, height, width)
     figure.set_layout_engine("none")
-    axes = figure.add_axes((LEFT / width, (BAR + style.FOOT) / height, across / width, down / height))
+    foot = BAR + legend + style.FOOT
+    axes = figure.add_axes((LEFT / width, foot / height, across / width, down / height))
     image = axes.imshow(
         mosaic(cells, pitch),
         cmap=style.SEQUENTIAL if map == "location" else signed,
@@ -79,9 +88,52 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, map: Map = 
     axes.set_xlabel("head")
     axes.set_ylabel("layer")
     axes.spines[:].set_visible(False)
-    bar = figure.add_axes((LEFT / width, (style.FOOT + 0.22) / height, 0.36, 0.08 / height))
+    bar = figure.add_axes((LEFT / width, (style.FOOT + legend + 0.22) / height, 0.36, 0.08 / height))
     style.colour_bar(image, bar, LABELS[map], lying=True)
+    for place, role in enumerate(roles):
+        if role:
+            _mark(axes, divmod(place, heads), pitch, size, *marks[role])
+    if marks:
+        _legend(figure, marks)
     return figure
+
+
+def _roles(study: StudyFolder, layers: Sequence[int]) -> list[str]:
+    """Of the heads of some layers, in the order of the cells."""
+    table = study.heads
+    return table[table["layer"].isin(layers)]["role"].tolist() if "role" in table else []
+
+
+def _mark(axes: Axes, cell: tuple[int, int], pitch: int, size: int, colour: str, letter: str) -> None:
+    """A frame about a cell, and a letter in its corner."""
+    top, left = (place * pitch - 0.5 for place in cell)
+    axes.add_patch(Rectangle((left, top), size, size, fill=False, edgecolor=colour, linewidth=1.3, clip_on=False))
+    axes.text(
+        left + size,
+        top,
+        letter,
+        ha="right",
+        va="top",
+        fontsize=style.TINY,
+        color="white",
+        fontweight="bold",
+        bbox={"boxstyle": "square,pad=0.12", "facecolor": colour, "edgecolor": "none"},
+    )
+
+
+def _legend(figure: Figure, marks: dict[str, tuple[str, str]]) -> None:
+    handles = [Patch(facecolor=colour, label=f"{letter}  {role}") for role, (colour, letter) in marks.items()]
+    figure.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(LEFT / figure.get_figwidth(), style.FOOT / figure.get_figheight()),
+        ncols=min(len(marks), LEGEND_COLUMNS),
+        frameon=False,
+        fontsize=style.SMALL,
+        borderpad=0,
+        handlelength=1,
+        columnspacing=1.2,
+    )
 
 
 def shrunk(cells: NDArray[Any], pixels: int) -> NDArray[Any]:
