@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import planted_models
 import pytest
 import torch
+from planted_models import planted
 from runs import digests, small_study
 
 import headscope
 from headscope.model.loading import Model
+from headscope.show.objects import Study
 
 SHARED = Path(__file__).parents[2] / "shared"
 GTE_SMALL = SHARED / "models" / "gte-small"
@@ -101,3 +104,17 @@ def whole(tiny: Model, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small studies in a row: waiting for the disk would take longer than measuring."""
     monkeypatch.setattr("headscope.files.os.fsync", lambda handle: None)
+
+
+@pytest.fixture(scope="session")
+def planted_study(tiny: Model, sample: list[str], tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study with nulls of a model whose heads are known."""
+    return headscope.study(
+        planted(tiny.tokenizer),
+        sample,
+        out=tmp_path_factory.mktemp("planted") / "s",
+        length=planted_models.LENGTH,
+        windows="first",
+        nulls=True,
+        progress=False,
+    )

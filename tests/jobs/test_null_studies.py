@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from planted_models import COPY, LENGTH, PREVIOUS, planted
+from planted_models import COPY, PREVIOUS, planted
 from runs import digests_of, small_study
 
 import headscope
@@ -18,25 +18,11 @@ from headscope.model.loading import Model
 from headscope.show.objects import Study
 
 
-@pytest.fixture(scope="module")
-def known(tiny: Model, sample: list[str], tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """A study with nulls of a model whose heads are known."""
-    return headscope.study(
-        planted(tiny.tokenizer),
-        sample,
-        out=tmp_path_factory.mktemp("planted") / "s",
-        length=LENGTH,
-        windows="first",
-        nulls=True,
-        progress=False,
-    )
-
-
-def test_heads_that_were_built_for_something_have_that_role(known: Study) -> None:
-    table = known.heads[known.heads.layer == 0].set_index("head")["role"]
+def test_heads_that_were_built_for_something_have_that_role(planted_study: Study) -> None:
+    table = planted_study.heads[planted_study.heads.layer == 0].set_index("head")["role"]
     assert table[PREVIOUS] == "previous token"
     assert table[COPY] == "repeated token"
-    shown = known.roles.set_index(["layer", "head"]).loc[0, PREVIOUS]
+    shown = planted_study.roles.set_index(["layer", "head"]).loc[0, PREVIOUS]
     assert shown["value"] > 0.9 > 0.2 > shown["weights"]
     assert shown["low"] <= shown["value"] <= shown["high"]
     assert shown["tokens"] == pytest.approx(shown["value"], abs=0.05)  # a place is a place, whatever stands there
@@ -59,25 +45,25 @@ def test_of_random_weights_no_head_has_a_role(similarity, tiny, sample, tmp_path
     assert (study.heads["role"] == "").all()
 
 
-def test_a_null_study_has_no_roles(known: Study) -> None:
-    for one in known.nulls.values():
+def test_a_null_study_has_no_roles(planted_study: Study) -> None:
+    for one in planted_study.nulls.values():
         assert (one.heads["role"] == "").all()
         assert (roles(one)["role"] == "").all()
         assert "null study" in why_no_roles(one)
 
 
-def test_nulls_are_ordinary_studies_that_verify_finds_right(known: Study) -> None:
-    assert list(known.nulls) == list(NULLS)
-    checks = headscope.verify(known.folder)
+def test_nulls_are_ordinary_studies_that_verify_finds_right(planted_study: Study) -> None:
+    assert list(planted_study.nulls) == list(NULLS)
+    checks = headscope.verify(planted_study.folder)
     assert {check.what for check in checks} >= {"nulls/tokens", "nulls/sentences", "nulls/weights", "roles"}
     assert not [check for check in checks if check.problem or check.note]
-    for null, one in known.nulls.items():
+    for null, one in planted_study.nulls.items():
         assert not [check for check in headscope.verify(one.folder) if check.problem]
         assert one.manifest.null.kind == null
-        assert one.windows == known.windows
+        assert one.windows == planted_study.windows
         assert "attention_sum" not in one.arrays
-    assert sum(file.stat().st_size for file in known.nulls["tokens"].folder.iterdir()) < sum(
-        file.stat().st_size for file in known.folder.iterdir() if file.is_file()
+    assert sum(file.stat().st_size for file in planted_study.nulls["tokens"].folder.iterdir()) < sum(
+        file.stat().st_size for file in planted_study.folder.iterdir() if file.is_file()
     )
 
 
@@ -198,16 +184,16 @@ def test_a_study_of_few_texts_has_no_roles_and_says_so(tiny, sample, tmp_path: P
     assert "too few" in why_no_roles(study)
 
 
-def test_every_rule_says_its_bounds(known: Study) -> None:
+def test_every_rule_says_its_bounds(planted_study: Study) -> None:
     assert len(set(ROLES)) == len(ROLES)
     for rule in RULES:
         for condition in rule.conditions:
             assert f"{condition.bound:g}" in str(rule)
 
 
-def test_a_rule_with_a_bound_out_of_reach_gives_no_role(known: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_with_a_bound_out_of_reach_gives_no_role(planted_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     from headscope.insight import roles as module
 
     strict = [replace(rule, conditions=tuple(replace(c, bound=2.0) for c in rule.conditions)) for rule in RULES[:1]]
     monkeypatch.setattr(module, "RULES", strict)
-    assert (roles(known)["role"] == "").all()
+    assert (roles(planted_study)["role"] == "").all()

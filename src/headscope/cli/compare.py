@@ -31,6 +31,7 @@ def command(
     from headscope.insight.notices import notices
     from headscope.show.claims import matrix_of
     from headscope.show.comparison import compare
+    from headscope.show.role_tables import by_model
 
     comparison = compare(folders)
     taken = [path for path in (out, out.with_suffix(".csv"), out.with_suffix(".parquet")) if path.exists()]
@@ -42,6 +43,10 @@ def command(
         console.print("[bold]The paper's claims: does each hold?[/bold]\n")
         for part in matrix_of(console, comparison):
             console.print(part)
+        console.print()
+    if len(comparison.roles):
+        console.print("[bold]Heads with a role (early, middle, late layers)[/bold]\n")
+        console.print(by_model(comparison))
         console.print()
     for sentence in comparison.sentences:
         console.print(f"  • {escape(sentence)}", soft_wrap=True)

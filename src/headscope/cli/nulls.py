@@ -94,10 +94,10 @@ def command(
 def show_roles(study: Study) -> None:
     """How many heads have which role, layer by layer, and what shows it."""
     from rich.markup import escape
-    from rich.table import Table
 
     from headscope.console import console as opened
-    from headscope.insight.roles import roles_by_layer, rules_of, summary
+    from headscope.insight.roles import rules_of, summary
+    from headscope.show.role_tables import by_layer
     from headscope.wording import counted
 
     console = opened()
@@ -108,19 +108,10 @@ def show_roles(study: Study) -> None:
         console.print("Roles take all three nulls; run headscope nulls again without --only.")
         return
     console.print(summary(study, table))
-    counts = roles_by_layer(table)
-    if len(counts.columns):
-        shown = Table(box=None, pad_edge=False, header_style="bold")
-        shown.add_column("layer", justify="right")
-        for role in counts.columns:
-            shown.add_column(role, justify="right")
-        shown.add_column("none", justify="right", style="dim")
-        heads = study.manifest.model.heads
-        for layer, row in counts.iterrows():
-            cells = [str(count) if count else "·" for count in row]
-            shown.add_row(str(layer), *cells, str(heads - int(row.sum())))
+    shown = by_layer(study)
+    if shown is not None:
         console.print(shown)
-        for role, rule in rules_of(counts.columns).items():
+        for role, rule in rules_of(table["role"]).items():
             console.print(f"[dim]{role}: {escape(rule)}[/dim]")
     short = int((table["falls_short"] != "").sum())
     if short:

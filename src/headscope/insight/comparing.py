@@ -18,6 +18,7 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.choices import is_random
 from headscope.insight.claims import CLAIMS_FORMAT, Claim, claims, claims_facts
+from headscope.insight.comparing_roles import roles_by_depth, roles_in_words, strongest, with_nulls
 from headscope.insight.matching import match_heads
 from headscope.insight.sureness import CLEARLY
 from headscope.insight.verdicts import verdicts_in_words
@@ -31,15 +32,16 @@ SAME = ("length", "threshold", "line_threshold", "special", "similarity", "short
 @dataclass(frozen=True)
 class Quantity:
     """A column of the table: how a figure names it; chance: the column of what chance gives, or a number; column: that
-    of a study's layers that it is, whose intervals it has."""
+    of a study's layers that it is, whose intervals it has; less: the smaller, the more telling."""
 
     label: str
     chance: str | float | None = None
     column: str | None = None
+    less: bool = False
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance", "mean_distance"),
+    "distance": Quantity("mean distance of high pairs, tokens", "distance_chance", "mean_distance", True),
     "same_sentence_over_distance": Quantity("same sentence, times by distance", 1),
     "repeats_over_distance": Quantity("equal tokens, times by distance", 1),
     "signal_to_noise_sentence": Quantity("same sentence, signal over noise", 0, "signal_to_noise_sentence"),
@@ -55,6 +57,7 @@ class Compared:
 
     models: their labels. table: a row per model and layer. claims: a row per claim of the paper, a column per model.
     matches: heads of two models that are each other's nearest. sentences: what is common and what is not.
+    roles: a row per model and role. beside: a row per model and quantity, beside chance and nulls.
     """
 
     def __init__(self, studies: Mapping[str, StudyFolder]) -> None:
@@ -75,7 +78,22 @@ class Compared:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        return pd.concat([_by_depth(name, study) for name, study in self.studies.items()], ignore_index=True)
+        found = []
+        for name, study in self.studies.items():
+            nulls: dict[str, pd.DataFrame] = {null: _by_depth(name, one) for null, one in study.nulls.items()}
+            found.append(with_nulls(_by_depth(name, study), nulls, list(QUANTITIES)))
+        return pd.concat(found, ignore_index=True)
+
+    @cached_property
+    def roles(self) -> pd.DataFrame:
+        """A row per model and role: how many heads, and how many in each third of the depth."""
+        return roles_by_depth(self.studies)
+
+    @cached_property
+    def beside(self) -> pd.DataFrame:
+        """A row per model and quantity, at the layer where it is most: its value, beside chance and nulls."""
+        chances = {name: quantity.chance for name, quantity in QUANTITIES.items()}
+        return strongest(self.table, chances, {name for name, quantity in QUANTITIES.items() if quantity.less})
 
     @cached_property
     def judged(self) -> dict[str, list[Claim]]:
@@ -134,6 +152,7 @@ class Compared:
             _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens", largest=False),
             _extreme(self, "attention_on_separators", "Separators draw most attention", "{:.0%}"),
             _focal(self),
+            *roles_in_words(self.studies),
             *self.claims_in_words,
             *_matches_in_words(self),
         ]

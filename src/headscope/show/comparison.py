@@ -23,6 +23,7 @@ class Comparison(Compared):
 
     models: their labels. table: a row per model and layer. claims: a row per claim of the paper, a column per model.
     matches: heads of two models that are each other's nearest. sentences: what is common and what is not.
+    roles: a row per model and role. beside: a row per model and quantity, beside chance and nulls.
     """
 
     def figure(self) -> Figure:

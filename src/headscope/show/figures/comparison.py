@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
 
+from headscope.insight.roles import roles_by_layer
 from headscope.insight.sureness import layer_intervals
+from headscope.show.figures.role_marks import marked
 from headscope.show.figures.style import CHANCE, WIDTH, head_colour, styled, title
 
 if TYPE_CHECKING:
@@ -57,4 +61,36 @@ def draw(comparison: Compared) -> Figure:
         axes.set_xlabel("relative depth: 0 first layer, 1 last")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 4), frameon=False)
+    return figure
+
+
+ROLE_HEIGHT = 1.1
+"""Inches of a model's panel."""
+
+
+@styled
+def draw_roles(comparison: Compared) -> Figure:
+    """A panel a model, a bar a layer: the share of its heads that has each role. Models without nulls are left out."""
+    roles = {name: study.roles for name, study in comparison.studies.items()}
+    shown = {name: table for name, table in roles.items() if table is not None}
+    height = ROLE_HEIGHT * len(shown) + 0.75
+    layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.45 / height, 1, 1 - 0.45 / height))
+    figure = Figure(figsize=(WIDTH, height), layout=layout)
+    marks = marked(comparison.roles[comparison.roles["heads"] > 0]["role"])
+    for axes, (name, table) in zip(figure.subplots(len(shown), 1, squeeze=False)[:, 0], shown.items(), strict=True):
+        heads = comparison.studies[name].manifest.model.heads
+        counts = roles_by_layer(table).reindex(columns=list(marks), fill_value=0)
+        bottom = np.zeros(len(counts))
+        for role, (colour, _) in marks.items():
+            share = counts[role].to_numpy() / heads
+            axes.bar(counts.index, share, 0.85, bottom=bottom, color=colour, label=role)
+            bottom += share
+        axes.set_ylim(0, 1)
+        axes.set_xlim(counts.index.min() - 0.6, counts.index.max() + 0.6)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        title(axes, name)
+        axes.set_ylabel("share of heads")
+    axes.set_xlabel("layer")
+    handles = [Patch(facecolor=colour, label=role) for role, (colour, _) in marks.items()]
+    figure.legend(handles=handles, loc="lower center", ncols=min(len(marks), 5) or 1, frameon=False)
     return figure

@@ -5,11 +5,18 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup
 
+from headscope.corpus.null_kinds import NULLS
+from headscope.insight.comparing import QUANTITIES
+from headscope.show.figures.comparison import draw, draw_roles
+from headscope.show.figures.style import settings
 from headscope.show.pages.templates import environment
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from headscope.insight.comparing import Compared
 
 MATCHES = 24
@@ -29,7 +36,10 @@ def _parts(comparison: Compared) -> dict[str, Any]:
     return {
         "comparison": comparison,
         "about": [_about(name, study) for name, study in comparison.studies.items()],
-        "figure": Markup(_svg(comparison)),
+        "figure": Markup(_svg(draw(comparison))),
+        "roles": _roles(comparison),
+        "roles_figure": Markup(_svg(draw_roles(comparison))) if len(comparison.roles) else "",
+        "beside": _beside(comparison),
         "claims": comparison.claims.to_dict("records"),
         "rows": comparison.table.to_dict("records"),
         "matches": comparison.matches.head(MATCHES).to_dict("records"),
@@ -49,12 +59,44 @@ def _about(name: str, study: Any) -> dict[str, Any]:
     }
 
 
-def _svg(comparison: Compared) -> str:
-    from headscope.show.figures.comparison import draw
-    from headscope.show.figures.style import settings
+def _roles(comparison: Compared) -> list[list[str]]:
+    """A row a role: its name, then for each model how many heads, early, middle and late."""
+    rows = []
+    for role, found in comparison.roles.groupby("role", sort=False):
+        cells = found.set_index("model")
+        told = [
+            f"{cells.heads[name]} ({cells.early[name]}, {cells.middle[name]}, {cells.late[name]})"
+            if name in cells.index
+            else "–"
+            for name in comparison.models
+        ]
+        rows.append([str(role), *told])
+    return rows
 
+
+def _beside(comparison: Compared) -> list[list[str]]:
+    """A row per model and quantity; none where no study has nulls."""
+    table = comparison.beside
+    if table.empty or table[list(NULLS)].isna().all(axis=None):
+        return []
+
+    def number(value: float) -> str:
+        return "–" if np.isnan(value) else f"{value:.2f}"
+
+    return [
+        [
+            row["model"],
+            QUANTITIES[row["quantity"]].label,
+            str(row["layer"]),
+            *(number(row[name]) for name in ("value", "chance", *NULLS)),
+        ]
+        for row in table.to_dict("records")
+    ]
+
+
+def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with settings():
-        draw(comparison).savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     drawn = buffer.getvalue()
     return drawn[drawn.index("<svg") :]
