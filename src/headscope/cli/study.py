@@ -170,6 +170,7 @@ def _summary(study: Study, figures: bool) -> None:
     from headscope.console import console as opened
     from headscope.insight.findings import findings
     from headscope.insight.notices import notices
+    from headscope.insight.roles import summary as roles_summary
     from headscope.wording import counted
 
     console = opened(soft_wrap=True)
@@ -205,6 +206,12 @@ def _summary(study: Study, figures: bool) -> None:
         return
     for finding in findings(study)[:4]:
         console.print(f"  • {escape(finding.sentence)}")
+    if study.roles is not None:
+        console.print(escape(roles_summary(study, study.roles)))
+    elif manifest.kind == "texts":
+        console.print(
+            f"[dim]What is learned, and which head does what: headscope nulls {escape(str(study.folder))}[/dim]"
+        )
     console.print(f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it")
     if figures:
         console.print(f"Figures: {escape(str(study.folder / 'figures'))}")
