@@ -134,4 +134,4 @@ def test_a_summary_counts_roles_and_says_how_stable_they_are(planted_study: Stud
     assert "previous token 1" in told
     assert "both halves" in told
     assert list(rules_of(["near"])) == ["near"]
-    assert "at most 0.5" in rules_of(["near"])["near"]
+    assert "≤ 0.5" in rules_of(["near"])["near"]

@@ -118,17 +118,17 @@ ON_PREVIOUS = _column("attention on the previous token", "share", "attention_pre
 ON_NEXT = _column("attention on the next token", "share", "attention_next")
 ON_ITSELF = _column("attention on itself", "share", "attention_self")
 ON_SEPARATORS = _summed("attention on separators", "attention")
-SEPARATORS_LIFT = Quantity("the same, times their share of the tokens", "number", _of_separators_in_the_text)
-CARRIED = Quantity("what separators bring, for each unit of attention on them", "number", _carried)
-REPEATS = _lift("equal tokens, times what distance gives", "repeat_probability", "repeat_chance_by_distance")
+SEPARATORS_LIFT = Quantity("that, as a multiple of their share of the tokens", "number", _of_separators_in_the_text)
+CARRIED = Quantity("what they bring, as a multiple of the attention on them", "number", _carried)
+REPEATS = _lift("equal tokens, as a multiple of what distance gives", "repeat_probability", "repeat_chance_by_distance")
 IN_ONE_SENTENCE = _lift(
-    "pairs in one sentence, times what distance gives",
+    "pairs in one sentence, as a multiple of what distance gives",
     "same_sentence_probability",
     "same_sentence_chance_by_distance",
 )
 SENTENCE_SIGNAL = _column("signal over noise of one sentence", "difference", "signal_to_noise_sentence")
 REPEAT_SIGNAL = _column("signal over noise of equal tokens", "difference", "signal_to_noise_repeat")
 FOCAL = _column("pairs with the focal token", "share", "focal_share")
-FOCAL_LIFT = _lift("the same, times what random pairs have", "focal_share", "focal_chance")
-DISTANCE = Quantity("mean distance, times that of random pairs", "number", _of_random_distance, less=True)
+FOCAL_LIFT = _lift("that, as a multiple of what random pairs have", "focal_share", "focal_chance")
+DISTANCE = Quantity("mean distance, as a multiple of that of random pairs", "number", _of_random_distance, less=True)
 HIGH_SHARE = Quantity("pairs that are high", "share", _of_all_pairs)

@@ -45,10 +45,10 @@ class Condition:
     against: tuple[Null, ...] = ("weights",)
 
     def __str__(self) -> str:
-        least = "at most" if self.quantity.less else "at least"
         beyond = "less than" if self.quantity.less else "more than"
         nulls = " and ".join(CALLED[null] for null in self.against)
-        return f"{self.quantity.label} {least} {self.bound:g}" + (f", {beyond} {nulls}" if nulls else "")
+        least = "≤" if self.quantity.less else "≥"
+        return f"{self.quantity.label} {least} {self.bound:g}" + (f", and {beyond} {nulls}" if nulls else "")
 
 
 @dataclass(frozen=True)
