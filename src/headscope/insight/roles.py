@@ -62,6 +62,10 @@ class Rule:
     def shown(self) -> Quantity:
         return self.conditions[0].quantity
 
+    def covers(self, other: Rule) -> bool:
+        """Whether it asks for all that another asks for, and more."""
+        return set(self.conditions) > set(other.conditions)
+
     def __str__(self) -> str:
         return "; ".join(map(str, self.conditions))
 
@@ -127,12 +131,13 @@ def roles(study: StudyFolder) -> pd.DataFrame:
     found = []
     for place in range(len(rows)):
         met = [one for one in judged if one.met[place]]
+        met = [one for one in met if not any(other.rule.covers(one.rule) for other in met)]
         shown = met[0] if met else None
         role = met[0].rule.role if met else ""
         found.append(
             {
                 ROLE: role,
-                "also": ", ".join(one.rule.role for one in met[1:] if not role.startswith(one.rule.role)),
+                "also": "; ".join(one.rule.role for one in met[1:]),
                 "quantity": shown.rule.shown.label if shown else "",
                 **({} if shown is None else shown.numbers(place)),
                 "same_in_halves": bool(role) and all(half[place] == role for half in halves),
