@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from made_up import made_up_study
+from made_up import attention_on, heads, made_up
 
 import headscope
 from headscope.corpus.windows import KINDS
@@ -13,38 +12,6 @@ from headscope.insight.chance import attention_chance, distance_chance, kind_cha
 from headscope.insight.findings import about_attention, about_pairs, about_values, findings
 from headscope.insight.findings.reading import around_peak
 from headscope.measure.catalogue import columns
-
-
-def made_up(layers=None, heads=None, arrays=None, numbers=None, depth=None, **options):
-    """What a finding reads of a study, made up: 100 whole windows of 128 tokens, a tenth of them sentence ends."""
-    layers = pd.DataFrame(layers or {})
-    kinds = np.zeros((1, 1, len(KINDS)), dtype=np.int64)
-    kinds[..., KINDS.index("first")], kinds[..., KINDS.index("sentence_end")] = 100, 1280
-    kinds[..., KINDS.index("special")], kinds[..., KINDS.index("word")] = 100, 12800 - 1480
-    numbers = numbers or list(range(max(len(layers), 1)))
-    return made_up_study(
-        layers=layers,
-        heads=pd.DataFrame(heads or {}),
-        arrays={
-            "windows": np.full((1, 1), 100),
-            "tokens": np.full((1, 1), 12800),
-            "token_kind_count": kinds,
-            **(arrays or {}),
-        },
-        numbers=numbers,
-        model={"heads": 12, "layers": depth or numbers[-1] + 1},
-        **options,
-    )
-
-
-def attention_on(sentence_end, **more):
-    zeros = [0.0] * len(sentence_end)
-    return {
-        "attention_to_sentence_end": sentence_end,
-        "attention_to_comma": zeros,
-        "attention_to_punctuation": zeros,
-        **more,
-    }
 
 
 def test_a_range_of_layers_is_named_with_its_mean_and_the_last_layer_beside_it():
@@ -143,12 +110,6 @@ def test_a_model_without_high_pairs_has_no_findings_about_them():
     for find in (*finders, about_values.blocks, about_values.spectrum):
         assert find(nothing) is None, find.__name__
     assert about_pairs.silent(nothing).sentence.startswith("2 of 2 heads have no high pair")
-
-
-def heads(**columns):
-    count = len(next(iter(columns.values())))
-    table = {"layer": [0] * count, "head": list(range(count)), "pairs_per_window": [50.0] * count}
-    return {**table, "repeat_chance": [0.01] * count, "mean_distance": [20.0] * count, **columns}
 
 
 def test_the_head_that_repeats_most_is_named_with_its_factor():

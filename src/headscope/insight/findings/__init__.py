@@ -6,15 +6,16 @@ them; it is absent where there is nothing to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.findings import about_attention, about_pairs, about_values
 from headscope.insight.findings.about_values import GAP, value_shares
-from headscope.insight.findings.finding import Finding
+from headscope.insight.findings.finding import Finding, Quantity, held_against, ordered
+from headscope.insight.nulls import null_studies
 
-__all__ = ["FINDERS", "GAP", "Finding", "findings", "value_shares"]
+__all__ = ["FINDERS", "GAP", "Finding", "Quantity", "findings", "gathered", "ordered", "value_shares"]
 
 FINDERS: tuple[Callable[[StudyFolder], Finding | None], ...] = (
     about_attention.punctuation,
@@ -40,7 +41,12 @@ FINDERS: tuple[Callable[[StudyFolder], Finding | None], ...] = (
 
 
 def findings(study: StudyFolder) -> list[Finding]:
-    """The most telling first; those that need high pairs are absent where a model has none, and those that need what
+    """The most telling first, see `Finding.rank`; each held against the null studies that lie in the folder."""
+    return ordered(gathered(study, null_studies(study)))
+
+
+def gathered(study: StudyFolder, nulls: Mapping[str, StudyFolder]) -> list[Finding]:
+    """In the order of `FINDERS`. Those that need high pairs are absent where a model has none, and those that need what
     the study does not have: words, where it is of images, or what its version did not keep."""
     found = []
     for find in FINDERS:
@@ -49,5 +55,5 @@ def findings(study: StudyFolder) -> list[Finding]:
         except AbsentError:
             continue
         if finding is not None:
-            found.append(finding)
+            found.append(held_against(study, finding, nulls))
     return found

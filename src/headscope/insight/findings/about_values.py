@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.folder.study_folder import StudyFolder
-from headscope.insight.findings.finding import Finding
-from headscope.insight.findings.reading import head_rows, layer_column, top_row
-from headscope.insight.sureness import told
-from headscope.wording import head_name, in_words, percent
+from headscope.insight.findings.finding import Finding, Quantity
+from headscope.insight.findings.reading import head_at, layer_column, layers_at, standing_for, top_place
+from headscope.wording import head_name, in_words, percent, ranged
 
 GAP = (0.1, 0.6)
 """Where the paper finds few values of N."""
@@ -20,24 +19,34 @@ GAP = (0.1, 0.6)
 def signal(study: StudyFolder) -> Finding | None:
     """Which relation leaves the larger trace in N beyond distance: no threshold enters."""
     called = {"signal_to_noise_repeat": "equal tokens", "signal_to_noise_sentence": "tokens of one sentence"}
-    largest = {}
-    for column, name in called.items():
-        rows = head_rows(study, column)
-        head = top_row(rows, column)
-        if head is not None:
-            sure = told(study, "heads", column, rows.index(head), float(head[column]), "difference")
-            largest[column] = head, f"{name} by {sure} in {head_name(head)}"
-    if not largest:
+    values = {column: study.column("heads", column) for column in called}
+    places = {column: place for column in called if (place := top_place(values[column])) is not None}
+    if not places:
         return None
-    column, (head, _) = max(largest.items(), key=lambda item: item[1][0][item[0]])
-    value = float(head[column])
-    if value < 0.1:
-        sentence = "No relation leaves a trace in the similarity beyond distance: at most "
-    else:
-        sentence = "Beyond distance and without any threshold, similarity tells "
-    sentence += f"{' and '.join(told_of for _, told_of in largest.values())} (signal over noise; 0 is no trace)."
-    what = f"signal over noise, {called[column]}, {head_name(head)}"
-    return Finding("Signal and noise", sentence, value, what, 0.0, "difference", figure="signal")
+    made_of = {column: Quantity("heads", (column,), (place,)) for column, place in places.items()}
+    heads = {column: head_at(study, place) for column, place in places.items()}
+    largest = max(places, key=lambda column: values[column][places[column]])
+    value = float(values[largest][places[largest]])
+    found = value >= 0.1
+    claim = (
+        "Beyond distance and without any threshold, similarity tells "
+        if found
+        else "No relation leaves a trace in the similarity beyond distance: at most "
+    )
+    told = (f"{called[c]} by {made_of[c].told(study, 'difference')} in {head_name(heads[c])}" for c in heads)
+    return Finding(
+        "Signal and noise",
+        f"{claim}{' and '.join(told)} (signal over noise; 0 is no trace",
+        ").",
+        value,
+        f"signal over noise, {called[largest]}, {head_name(heads[largest])}",
+        0.0,
+        "difference",
+        figure="signal",
+        quantity=made_of[largest],
+        heads=tuple(dict.fromkeys(heads.values())),
+        nothing_there=not found,
+    )
 
 
 def blocks(study: StudyFolder) -> Finding | None:
@@ -46,18 +55,31 @@ def blocks(study: StudyFolder) -> Finding | None:
         return None
     top = int(np.nanargmax(contrasts))
     value = float(contrasts[top])
-    sure = told(study, "layers", "block_contrast", top, value, "difference")
-    if value > 0.02:
-        sentence = (
-            f"Outputs are more alike between two lines than across them: in layer {numbers[top]}, N is {sure} "
-            "higher within a block than elsewhere."
+    quantity = Quantity("layers", ("block_contrast",), (top,))
+    found = value > 0.02
+    if found:
+        claim = (
+            f"Outputs are more alike between two lines than across them: in layer {numbers[top]}, N is "
+            f"{quantity.told(study, 'difference')} higher within a block than elsewhere"
         )
     else:
-        sentence = (
+        claim = (
             f"Lines do not part what is alike: the largest difference between N within a block and elsewhere is "
-            f"{round(value, 2) + 0.0:.2f}, in layer {numbers[top]}."
+            f"{ranged(value, None, None, 'difference')}, in layer {numbers[top]}"
         )
-    return Finding("Blocks", sentence, value, f"block contrast, layer {numbers[top]}", 0.0, "difference", figure="5")
+    return Finding(
+        "Blocks",
+        claim,
+        ".",
+        value,
+        f"block contrast, layer {numbers[top]}",
+        0.0,
+        "difference",
+        figure="5",
+        quantity=quantity,
+        layers=layers_at(study, top),
+        nothing_there=not found,
+    )
 
 
 def mean_vector(study: StudyFolder) -> Finding | None:
@@ -66,15 +88,15 @@ def mean_vector(study: StudyFolder) -> Finding | None:
     if np.isnan(shares).all() or study.manifest.options.similarity == "centred":
         return None
     top, least = int(np.nanargmax(shares)), int(np.nanargmin(shares))
-    value = float(shares[top])
-    sure = told(study, "layers", "mean_vector_share", top, value, "share")
-    sentence = (
-        f"In layer {numbers[top]}, {sure} of the squared length of the outputs lies in the mean vector of the window, "
-        "the same for all tokens"
+    value, quantity = float(shares[top]), Quantity("layers", ("mean_vector_share",), (top,))
+    claim = (
+        f"In layer {numbers[top]}, {quantity.told(study, 'share')} of the squared length of the outputs lies in the "
+        "mean vector of the window, the same for all tokens"
     )
-    sentence += f"; least in layer {numbers[least]}, {percent(float(shares[least]))}" if top != least else ""
-    sentence += ". With --similarity centred it is taken out." if value > 0.5 else "."
-    return Finding("The mean vector", sentence, value, f"in the mean vector, layer {numbers[top]}")
+    rest = f"; least in layer {numbers[least]}, {percent(float(shares[least]))}" if top != least else ""
+    rest += ". With --similarity centred it is taken out." if value > 0.5 else "."
+    what = f"in the mean vector, layer {numbers[top]}"
+    return Finding("The mean vector", claim, rest, value, what, quantity=quantity, layers=layers_at(study, top, least))
 
 
 def spectrum(study: StudyFolder) -> Finding | None:
@@ -91,8 +113,8 @@ def spectrum(study: StudyFolder) -> Finding | None:
         meaning = f"no gap, so how many pairs are high depends on the threshold {threshold:g}"
     else:
         meaning = f"so many that how many pairs are high depends much on the threshold {threshold:g}"
-    sentence = f"Of all values of N, {percent(low)} are below {GAP[0]} and {percent(middle)} {bounds}: {meaning}."
-    return Finding("Threshold", sentence, middle, f"values of N {bounds}", figure="spectrum")
+    claim = f"Of all values of N, {percent(low)} are below {GAP[0]} and {percent(middle)} {bounds}: {meaning}"
+    return Finding("Threshold", claim, ".", middle, f"values of N {bounds}", figure="spectrum")
 
 
 def crowded(study: StudyFolder) -> Finding | None:
@@ -104,13 +126,24 @@ def crowded(study: StudyFolder) -> Finding | None:
         return None
     top = int(shares.argmax())
     numbers = study.manifest.layers
+    named = standing_for(study, full, shares)
     where = in_words([numbers[place] for place in full])
+    if len(named) > 3:
+        where, named = f"{len(full)} of {len(shares)} layers", (top,)
     many = f"more than half of all pairs are high, {percent(shares[top])} in layer {numbers[top]}"
-    sentence = (
+    claim = (
         f"In {where}, {many if len(full) > 1 else f'{percent(shares[top])} of all pairs are high'}: the outputs there "
-        "point much the same way, so shares of high pairs must lie near chance."
+        "point much the same way, so shares of high pairs must lie near chance"
     )
-    return Finding("Crowded layers", sentence, float(shares[top]), f"pairs that are high, layer {numbers[top]}")
+    return Finding(
+        "Crowded layers",
+        claim,
+        ".",
+        float(shares[top]),
+        f"pairs that are high, layer {numbers[top]}",
+        figure="spectrum",
+        layers=layers_at(study, *named),
+    )
 
 
 def value_shares(histogram: NDArray[Any]) -> tuple[float, float]:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.folder.study_folder import StudyFolder
+from headscope.insight.findings.finding import Head
 
 Numbers = NDArray[np.float64]
+
+
+def layer_column(study: StudyFolder, *columns: str) -> Numbers:
+    """A column of the layers' table, or the sum of several."""
+    total: Numbers = np.sum([study.column("layers", column) for column in columns], 0)
+    return total
+
+
+def top_place(values: Numbers) -> int | None:
+    """Where the largest number stands; None where there is none."""
+    return None if np.isnan(values).all() else int(np.nanargmax(values))
+
+
+def head_at(study: StudyFolder, place: int) -> Head:
+    """The layer and the head in a row of the heads' table."""
+    row, head = divmod(place, study.manifest.model.heads)
+    return study.manifest.layers[row], head
+
+
+def place_of_head(study: StudyFolder, head: Head) -> int:
+    """The row of a head in the heads' table."""
+    return study.manifest.layers.index(head[0]) * study.manifest.model.heads + head[1]
 
 
 def around_peak(shares: Numbers) -> NDArray[np.int64]:
@@ -23,22 +47,19 @@ def around_peak(shares: Numbers) -> NDArray[np.int64]:
     return np.arange(max(low[low < peak], default=-1) + 1, min(low[low > peak], default=len(shares)))
 
 
-def layer_column(study: StudyFolder, column: str) -> Numbers:
-    """A column of the layers' table."""
-    return study.column("layers", column)
+def layers_at(study: StudyFolder, *places: int | np.integer[Any]) -> tuple[int, ...]:
+    """The numbers of layers, by their places in the table; each once, in their order."""
+    return tuple(study.manifest.layers[place] for place in sorted({int(place) for place in places}))
 
 
-def head_rows(study: StudyFolder, *columns: str) -> list[dict[Any, Any]]:
-    """The rows of the heads' table, which must have these columns."""
-    for column in columns:
-        study.column("heads", column)
-    return study.heads.to_dict("records")
-
-
-def top_row(rows: list[dict[Any, Any]], column: str) -> dict[Any, Any] | None:
-    """The row with the largest value; None where no row has one."""
-    known = [row for row in rows if not np.isnan(row[column])]
-    return max(known, key=lambda row: row[column]) if known else None
+def standing_for(study: StudyFolder, places: Sequence[int] | NDArray[np.int64], shares: Numbers) -> tuple[int, ...]:
+    """Of the places of layers those that a picture must draw to show them: of a range, which a sentence tells by its
+    ends, the first, the one with the largest share and the last; else all."""
+    numbers = [study.manifest.layers[place] for place in places]
+    if numbers != list(range(numbers[0], numbers[-1] + 1)):
+        return tuple(int(place) for place in places)
+    strongest = max(places, key=lambda place: shares[place])
+    return int(places[0]), int(strongest), int(places[-1])
 
 
 def last_layer(study: StudyFolder) -> str:
