@@ -100,9 +100,12 @@ def test_a_study_that_does_not_know_chance_given_distance_gives_no_verdict():
 def test_a_model_without_high_pairs_has_no_findings_about_them():
     nothing = made_up(
         {name: [np.nan, np.nan] for name in ("same_sentence_probability", "same_sentence_chance", "focal_share")}
-        | {"mean_distance": [np.nan, np.nan], "block_contrast": [np.nan, np.nan], "unique_focal_tokens": [0.0, 0.0]},
+        | {"mean_distance": [np.nan, np.nan], "unique_focal_tokens": [0.0, 0.0]},
         {"layer": [0, 1], "head": [0, 0], "pairs": [0, 0], "pairs_per_window": [0.0, 0.0]}
-        | {name: [np.nan, np.nan] for name in ("repeat_probability", "repeat_chance", "mean_distance")},
+        | {
+            name: [np.nan, np.nan]
+            for name in ("repeat_probability", "repeat_chance", "mean_distance", "block_contrast", "lines_per_window")
+        },
         {"similarity_histogram": np.zeros((2, 1, 200), dtype=np.int64)},
     )
     names = ("same_sentence", "repeats", "distant_repeats", "distance_by_depth", "distance_of_heads", "focal")
@@ -168,8 +171,16 @@ def test_values_at_the_bounds_of_the_gap_are_counted_on_the_right_side():
 
 
 def test_block_contrast_near_nothing_is_not_called_a_contrast():
-    assert about_values.blocks(made_up({"block_contrast": [0.01, -0.1]})).sentence.startswith("Lines do not part")
-    assert "N is 0.20 higher" in about_values.blocks(made_up({"block_contrast": [0.2, np.nan]})).sentence
+    few = made_up(heads=heads(block_contrast=[0.01, -0.1], lines_per_window=[8.0, 8.0]))
+    assert about_values.blocks(few).sentence.startswith("Lines do not part what is alike")
+    some = made_up(heads=heads(block_contrast=[0.2, np.nan], lines_per_window=[8.0, 8.0]))
+    assert "in layer 0, head 0, with 8 lines a window, N is 0.20 higher" in about_values.blocks(some).sentence
+
+
+def test_a_line_or_two_cut_no_blocks():
+    columns = {"block_contrast": [0.8, 0.1, 0.9], "lines_per_window": [1.0, 5.0, 100.0]}
+    assert about_values.blocks(made_up(heads=heads(**columns))).heads == ((0, 1),)
+    assert about_values.blocks(made_up(heads=heads(block_contrast=[0.8], lines_per_window=[1.0]))) is None
 
 
 def test_a_head_on_its_neighbour_is_found():

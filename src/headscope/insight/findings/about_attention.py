@@ -9,8 +9,9 @@ import numpy as np
 from headscope.corpus.windows import SEPARATORS
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import attention_chance, kind_chance
+from headscope.insight.choices import head_at
 from headscope.insight.findings.finding import Finding, Quantity
-from headscope.insight.findings.reading import around_peak, head_at, last_layer, layer_column, layers_at, standing_for
+from headscope.insight.findings.reading import around_peak, last_layer, layer_column, layers_at, standing_for
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
 PUNCTUATION = ("sentence_end", "comma", "punctuation")

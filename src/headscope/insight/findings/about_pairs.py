@@ -7,16 +7,14 @@ import numpy as np
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance
-from headscope.insight.choices import is_random, nearest_and_farthest
+from headscope.insight.choices import Head, head_at, is_random, nearest_and_farthest, place_of_head
 from headscope.insight.discoveries import told_from_chance
-from headscope.insight.findings.finding import Finding, Head, Quantity
+from headscope.insight.findings.finding import Finding, Quantity
 from headscope.insight.findings.reading import (
     Numbers,
-    head_at,
     last_layer,
     layer_column,
     layers_at,
-    place_of_head,
     top_place,
 )
 from headscope.insight.sureness import CLEARLY, over_chance

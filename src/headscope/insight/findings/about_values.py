@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.folder.study_folder import StudyFolder
+from headscope.insight.choices import head_at
 from headscope.insight.findings.finding import Finding, Quantity
-from headscope.insight.findings.reading import head_at, layer_column, layers_at, standing_for, top_place
-from headscope.wording import head_name, in_words, percent, ranged
+from headscope.insight.findings.reading import layer_column, layers_at, standing_for, top_place
+from headscope.wording import head_name, in_words, percent
 
 GAP = (0.1, 0.6)
 """Where the paper finds few values of N."""
+FEWEST_LINES = 4
+"""A window, that cut it into blocks."""
 
 
 def signal(study: StudyFolder) -> Finding | None:
@@ -50,34 +53,37 @@ def signal(study: StudyFolder) -> Finding | None:
 
 
 def blocks(study: StudyFolder) -> Finding | None:
-    contrasts, numbers = layer_column(study, "block_contrast"), study.manifest.layers
-    if np.isnan(contrasts).all():
+    """Of heads whose lines cut a window into some blocks. With a line or two, mostly on the first and the last token, a
+    block is the whole text, and its contrast says no more than that these tokens are unlike all others."""
+    contrasts, lines = (study.column("heads", name) for name in ("block_contrast", "lines_per_window"))
+    cutting = (lines >= FEWEST_LINES) & (lines <= study.manifest.options.length / 3)
+    place = top_place(np.where(cutting, contrasts, np.nan))
+    if place is None:
         return None
-    top = int(np.nanargmax(contrasts))
-    value = float(contrasts[top])
-    quantity = Quantity("layers", ("block_contrast",), (top,))
-    found = value > 0.02
+    value, head = float(contrasts[place]), head_at(study, place)
+    quantity = Quantity("heads", ("block_contrast",), (place,))
+    sure, found = quantity.told(study, "difference"), value > 0.02
     if found:
         claim = (
-            f"Outputs are more alike between two lines than across them: in layer {numbers[top]}, N is "
-            f"{quantity.told(study, 'difference')} higher within a block than elsewhere"
+            f"Outputs are more alike between two lines than across them: in {head_name(head)}, with "
+            f"{lines[place]:.0f} lines a window, N is {sure} higher within a block than elsewhere"
         )
     else:
         claim = (
-            f"Lines do not part what is alike: the largest difference between N within a block and elsewhere is "
-            f"{ranged(value, None, None, 'difference')}, in layer {numbers[top]}"
+            "Lines do not part what is alike: the largest difference between N within a block and elsewhere is "
+            f"{sure}, in {head_name(head)}"
         )
     return Finding(
         "Blocks",
         claim,
         ".",
         value,
-        f"block contrast, layer {numbers[top]}",
+        f"block contrast, {head_name(head)}",
         0.0,
         "difference",
         figure="5",
         quantity=quantity,
-        layers=layers_at(study, top),
+        heads=(head,),
         nothing_there=not found,
     )
 

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
+from headscope.insight.choices import Head
 from headscope.insight.nulls import CALLED
 from headscope.insight.sureness import CLEARLY, estimate
 from headscope.measure.declaration import Unit
 from headscope.measure.jackknife import Estimate, within
 from headscope.wording import ranged
 
-Head = tuple[int, int]
-"""A layer and a head of it, by their numbers."""
 Ends = tuple[float, float]
 """From where to where an interval of 95 % goes."""
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.folder.study_folder import StudyFolder
-from headscope.insight.findings.finding import Head
 
 Numbers = NDArray[np.float64]
 
@@ -23,17 +22,6 @@ def layer_column(study: StudyFolder, *columns: str) -> Numbers:
 def top_place(values: Numbers) -> int | None:
     """Where the largest number stands; None where there is none."""
     return None if np.isnan(values).all() else int(np.nanargmax(values))
-
-
-def head_at(study: StudyFolder, place: int) -> Head:
-    """The layer and the head in a row of the heads' table."""
-    row, head = divmod(place, study.manifest.model.heads)
-    return study.manifest.layers[row], head
-
-
-def place_of_head(study: StudyFolder, head: Head) -> int:
-    """The row of a head in the heads' table."""
-    return study.manifest.layers.index(head[0]) * study.manifest.model.heads + head[1]
 
 
 def around_peak(shares: Numbers) -> NDArray[np.int64]:
