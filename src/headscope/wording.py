@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 _BIDI_CONTROLS = range(0x202A, 0x202F), range(0x2066, 0x206A)
 _UNDECODED = re.compile("[\udc80-\udcff]")
@@ -37,6 +37,8 @@ def ranged(value: float, low: float | None, high: float | None, unit: str) -> st
 
     >>> ranged(0.16, 0.144, 0.176, "share"), ranged(0.012, 0.011, 0.0131, "share"), ranged(12.31, None, None, "tokens")
     ('16 % (14 to 18)', '1.2 % (1.1 to 1.3)', '12.3')
+    >>> ranged(-0.001, None, None, "difference")
+    '0.00'
     """
     digits = 2 if unit == "difference" else 1 if abs(value) < 1000 else 0
     if unit == "share":
@@ -44,7 +46,7 @@ def ranged(value: float, low: float | None, high: float | None, unit: str) -> st
         digits = 1 if "." in shown else 0
         scale = 100
     else:
-        shown, scale = f"{value:,.{digits}f}", 1
+        shown, scale = f"{round(value, digits) + 0.0:,.{digits}f}", 1
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return shown
     ends = (f"{end * scale:,.{digits}f}" for end in (low, high))
@@ -72,9 +74,13 @@ def in_words(layers: Sequence[int]) -> str:
     return f"layers {', '.join(map(str, layers[:-1]))} and {layers[-1]}"
 
 
-def head_name(row: Mapping[Any, Any]) -> str:
-    """Of a row of the table `heads`."""
-    return f"layer {row['layer']:.0f}, head {row['head']:.0f}"
+def head_name(head: tuple[int, int]) -> str:
+    """A layer and a head of it.
+
+    >>> head_name((11, 8))
+    'layer 11, head 8'
+    """
+    return f"layer {head[0]}, head {head[1]}"
 
 
 def model_label(name: str) -> str:

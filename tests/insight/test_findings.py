@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from made_up import made_up_study
+from made_up import attention_on, heads, made_up
 
 import headscope
 from headscope.corpus.windows import KINDS
-from headscope.insight import findings as f
 from headscope.insight.chance import attention_chance, distance_chance, kind_chance
+from headscope.insight.findings import about_attention, about_pairs, about_values, findings
+from headscope.insight.findings.reading import around_peak
 from headscope.measure.catalogue import columns
 
 
-def made_up(layers=None, heads=None, arrays=None, numbers=None, depth=None, **options):
-    """What a finding reads of a study, made up: 100 whole windows of 128 tokens, a tenth of them sentence ends."""
-    layers = pd.DataFrame(layers or {})
-    kinds = np.zeros((1, 1, len(KINDS)), dtype=np.int64)
-    kinds[..., KINDS.index("first")], kinds[..., KINDS.index("sentence_end")] = 100, 1280
-    kinds[..., KINDS.index("special")], kinds[..., KINDS.index("word")] = 100, 12800 - 1480
-    numbers = numbers or list(range(max(len(layers), 1)))
-    return made_up_study(
-        layers=layers,
-        heads=pd.DataFrame(heads or {}),
-        arrays={
-            "windows": np.full((1, 1), 100),
-            "tokens": np.full((1, 1), 12800),
-            "token_kind_count": kinds,
-            **(arrays or {}),
-        },
-        numbers=numbers,
-        model={"heads": 12, "layers": depth or numbers[-1] + 1},
-        **options,
-    )
-
-
-def attention_on(sentence_end, **more):
-    zeros = [0.0] * len(sentence_end)
-    return {
-        "attention_to_sentence_end": sentence_end,
-        "attention_to_comma": zeros,
-        "attention_to_punctuation": zeros,
-        **more,
-    }
-
-
 def test_a_range_of_layers_is_named_with_its_mean_and_the_last_layer_beside_it():
-    found = f.punctuation(made_up(attention_on([0.1, 0.4, 0.5, 0.45, 0.2])))
+    found = about_attention.punctuation(made_up(attention_on([0.1, 0.4, 0.5, 0.45, 0.2])))
     assert found.sentence == (
         "Layers 1 to 3 put 45 % of their attention on punctuation (10 % of the tokens); the last layer 20 %."
     )
@@ -56,30 +24,30 @@ def test_a_range_of_layers_is_named_with_its_mean_and_the_last_layer_beside_it()
 
 
 def test_the_last_layer_is_not_named_twice():
-    assert f.punctuation(made_up(attention_on([0.1, 0.1, 0.5]))).sentence == (
+    assert about_attention.punctuation(made_up(attention_on([0.1, 0.1, 0.5]))).sentence == (
         "Layer 2 puts 50 % of its attention on punctuation (10 % of the tokens)."
     )
 
 
 def test_layers_go_by_their_own_numbers_where_only_some_were_measured():
-    found = f.punctuation(made_up(attention_on([0.5, 0.5, 0.1]), numbers=[3, 7, 11]))
+    found = about_attention.punctuation(made_up(attention_on([0.5, 0.5, 0.1]), numbers=[3, 7, 11]))
     assert found.sentence.startswith("Layers 3 and 7 put 50 %")
 
 
 def test_the_last_layer_measured_is_not_called_the_last_of_the_model():
     study = made_up(attention_on([0.5, 0.1]), depth=12)
-    assert f.punctuation(study).sentence.endswith("(10 % of the tokens); layer 1 10 %.")
+    assert about_attention.punctuation(study).sentence.endswith("(10 % of the tokens); layer 1 10 %.")
 
 
 def test_kinds_that_do_not_occur_are_not_spoken_of():
     study = made_up(attention_on([0.0, 0.0]))
     study.arrays["token_kind_count"][..., KINDS.index("sentence_end")] = 0
-    assert f.punctuation(study) is None
-    assert f.repeats(made_up(heads=heads(repeat_probability=[0.0], repeat_chance=[0.0]))) is None
+    assert about_attention.punctuation(study) is None
+    assert about_pairs.repeats(made_up(heads=heads(repeat_probability=[0.0], repeat_chance=[0.0]))) is None
 
 
 def test_attention_near_chance_is_not_called_a_preference():
-    found = f.punctuation(made_up(attention_on([0.09, 0.108, 0.08])))
+    found = about_attention.punctuation(made_up(attention_on([0.09, 0.108, 0.08])))
     assert found.sentence == (
         "No layer favours punctuation: at most 11 % of attention, in layer 1, goes to what is 10 % of the tokens."
     )
@@ -88,14 +56,14 @@ def test_attention_near_chance_is_not_called_a_preference():
 def test_without_counts_of_kinds_no_chance_is_claimed():
     study = made_up(attention_on([0.1, 0.5]))
     del study.arrays["token_kind_count"]
-    found = f.punctuation(study)
+    found = about_attention.punctuation(study)
     assert found.chance is None
     assert "of the tokens" not in found.sentence
 
 
 def test_special_tokens_that_draw_nothing_are_not_spoken_of():
-    assert f.special_tokens(made_up({"attention_to_special": [0.0, 0.01]})) is None
-    assert f.special_tokens(made_up({"attention_to_special": [0.0, 0.4]})).value == pytest.approx(0.4)
+    assert about_attention.special_tokens(made_up({"attention_to_special": [0.0, 0.01]})) is None
+    assert about_attention.special_tokens(made_up({"attention_to_special": [0.0, 0.4]})).value == pytest.approx(0.4)
 
 
 def sentences(shares, chance=0.25, by_distance=None):
@@ -104,7 +72,7 @@ def sentences(shares, chance=0.25, by_distance=None):
 
 
 def test_same_sentence_is_held_against_what_distance_alone_gives():
-    found = f.same_sentence(sentences([0.26, 0.5, 0.4], by_distance=[0.25, 0.3, 0.39]))
+    found = about_pairs.same_sentence(sentences([0.26, 0.5, 0.4], by_distance=[0.25, 0.3, 0.39]))
     assert found.sentence == (
         "High pairs stay within one sentence clearly more often than their distance explains in 1 of 3 layers: "
         "most in layer 1, 50 %, where distance alone gives 30 % and chance 25 %."
@@ -113,52 +81,50 @@ def test_same_sentence_is_held_against_what_distance_alone_gives():
 
 
 def test_same_sentence_that_distance_explains_is_said_as_that():
-    found = f.same_sentence(sentences([0.26, 0.5], by_distance=[0.26, 0.49]))
+    found = about_pairs.same_sentence(sentences([0.26, 0.5], by_distance=[0.26, 0.49]))
     assert found.sentence.startswith(
         "High pairs stay within one sentence more often than by chance, but not surely more than their distance "
         "explains: in layer 1, 50 %, where distance alone gives 49 % and chance 25 %."
     )
-    nothing = f.same_sentence(sentences([0.26, 0.24], by_distance=[0.25, 0.25]))
+    nothing = about_pairs.same_sentence(sentences([0.26, 0.24], by_distance=[0.25, 0.25]))
     assert nothing.sentence.startswith(
         "High pairs stay within one sentence no more often than by chance: in layer 0, 26 %"
     )
 
 
 def test_a_study_that_does_not_know_chance_given_distance_gives_no_verdict():
-    told = f.same_sentence(sentences([0.26, 0.5])).sentence
+    told = about_pairs.same_sentence(sentences([0.26, 0.5])).sentence
     assert told.endswith("how much of that is their short distance, this study can't tell.")
 
 
 def test_a_model_without_high_pairs_has_no_findings_about_them():
     nothing = made_up(
         {name: [np.nan, np.nan] for name in ("same_sentence_probability", "same_sentence_chance", "focal_share")}
-        | {"mean_distance": [np.nan, np.nan], "block_contrast": [np.nan, np.nan], "unique_focal_tokens": [0.0, 0.0]},
+        | {"mean_distance": [np.nan, np.nan], "unique_focal_tokens": [0.0, 0.0]},
         {"layer": [0, 1], "head": [0, 0], "pairs": [0, 0], "pairs_per_window": [0.0, 0.0]}
-        | {name: [np.nan, np.nan] for name in ("repeat_probability", "repeat_chance", "mean_distance")},
+        | {
+            name: [np.nan, np.nan]
+            for name in ("repeat_probability", "repeat_chance", "mean_distance", "block_contrast", "lines_per_window")
+        },
         {"similarity_histogram": np.zeros((2, 1, 200), dtype=np.int64)},
     )
-    for find in (f.same_sentence, f.repeats, f.distant_repeats, f.distance_by_depth, f.distance_of_heads, f.focal,
-                 f.unique_focal, f.blocks, f.spectrum):  # fmt: skip
+    names = ("same_sentence", "repeats", "distant_repeats", "distance_by_depth", "distance_of_heads", "focal")
+    finders = [getattr(about_pairs, name) for name in (*names, "unique_focal")]
+    for find in (*finders, about_values.blocks, about_values.spectrum):
         assert find(nothing) is None, find.__name__
-    assert f.silent(nothing).sentence.startswith("2 of 2 heads have no high pair")
-
-
-def heads(**columns):
-    count = len(next(iter(columns.values())))
-    table = {"layer": [0] * count, "head": list(range(count)), "pairs_per_window": [50.0] * count}
-    return {**table, "repeat_chance": [0.01] * count, "mean_distance": [20.0] * count, **columns}
+    assert about_pairs.silent(nothing).sentence.startswith("2 of 2 heads have no high pair")
 
 
 def test_the_head_that_repeats_most_is_named_with_its_factor():
-    found = f.repeats(made_up(heads=heads(repeat_probability=[0.02, np.nan, 0.3])))
+    found = about_pairs.repeats(made_up(heads=heads(repeat_probability=[0.02, np.nan, 0.3])))
     assert found.sentence.startswith(
         "Layer 0, head 2 pairs equal tokens most: 30 % of its high pairs, 30 times what chance gives (1.0 %). "
-        "How much of that is built in, not learned, a study with random weights tells"
+        "How much of that is built in, not learned, nulls tell"
     )
 
 
 def test_repeats_near_chance_are_not_a_finding_about_a_head():
-    assert f.repeats(made_up(heads=heads(repeat_probability=[0.011]))).sentence.startswith(
+    assert about_pairs.repeats(made_up(heads=heads(repeat_probability=[0.011]))).sentence.startswith(
         "No head pairs equal tokens much"
     )
 
@@ -167,9 +133,9 @@ def test_repeats_across_the_text_need_both_repeats_and_distance():
     near = made_up(heads=heads(repeat_probability=[0.6], mean_distance=[20.0]))
     few = made_up(heads=heads(repeat_probability=[0.1], mean_distance=[60.0]))
     both = made_up(heads=heads(repeat_probability=[0.6, 0.6], mean_distance=[20.0, 60.0]))
-    assert f.distant_repeats(near) is None
-    assert f.distant_repeats(few) is None
-    assert "head 1 finds equal tokens across the whole text" in f.distant_repeats(both).sentence
+    assert about_pairs.distant_repeats(near) is None
+    assert about_pairs.distant_repeats(few) is None
+    assert "head 1 finds equal tokens across the whole text" in about_pairs.distant_repeats(both).sentence
 
 
 @pytest.mark.parametrize(
@@ -181,7 +147,7 @@ def test_repeats_across_the_text_need_both_repeats_and_distance():
     ],
 )
 def test_distance_is_told_by_depth(distances, told):
-    found = f.distance_by_depth(made_up({"mean_distance": distances}))
+    found = about_pairs.distance_by_depth(made_up({"mean_distance": distances}))
     assert found.sentence == f"High pairs span on average {told}; pairs at random span 43."
     assert found.value == min(distances)
 
@@ -193,7 +159,7 @@ def test_distance_is_told_by_depth(distances, told):
 def test_the_threshold_is_judged_by_the_spectrum(below, between, told):
     histogram = np.zeros((1, 1, 200), dtype=np.int64)
     histogram[..., 105], histogram[..., 110], histogram[..., 170] = below, between, 100 - below - between
-    found = f.spectrum(made_up(arrays={"similarity_histogram": histogram}))
+    found = about_values.spectrum(made_up(arrays={"similarity_histogram": histogram}))
     assert told in found.sentence
     assert found.value == pytest.approx(between / 100)
 
@@ -201,17 +167,25 @@ def test_the_threshold_is_judged_by_the_spectrum(below, between, told):
 def test_values_at_the_bounds_of_the_gap_are_counted_on_the_right_side():
     histogram = np.zeros(200, dtype=np.int64)
     histogram[[109, 110, 159, 160]] = 1  # N of 0.095, 0.105, 0.595, 0.605
-    assert f.value_shares(histogram) == (0.25, 0.5)
+    assert about_values.value_shares(histogram) == (0.25, 0.5)
 
 
 def test_block_contrast_near_nothing_is_not_called_a_contrast():
-    assert f.blocks(made_up({"block_contrast": [0.01, -0.1]})).sentence.startswith("Lines do not part")
-    assert "N is 0.20 higher" in f.blocks(made_up({"block_contrast": [0.2, np.nan]})).sentence
+    few = made_up(heads=heads(block_contrast=[0.01, -0.1], lines_per_window=[8.0, 8.0]))
+    assert about_values.blocks(few).sentence.startswith("Lines do not part what is alike")
+    some = made_up(heads=heads(block_contrast=[0.2, np.nan], lines_per_window=[8.0, 8.0]))
+    assert "in layer 0, head 0, with 8 lines a window, N is 0.20 higher" in about_values.blocks(some).sentence
+
+
+def test_a_line_or_two_cut_no_blocks():
+    columns = {"block_contrast": [0.8, 0.1, 0.9], "lines_per_window": [1.0, 5.0, 100.0]}
+    assert about_values.blocks(made_up(heads=heads(**columns))).heads == ((0, 1),)
+    assert about_values.blocks(made_up(heads=heads(block_contrast=[0.8], lines_per_window=[1.0]))) is None
 
 
 def test_a_head_on_its_neighbour_is_found():
     columns = {"attention_self": [0.1, 0.0], "attention_previous": [0.2, 0.9], "attention_next": [0.3, 0.0]}
-    found = f.neighbours(made_up(heads=heads(**columns)))
+    found = about_attention.neighbours(made_up(heads=heads(**columns)))
     assert found.sentence == (
         "In layer 0, head 1, a token gives 90 % of its attention to the token before it, where evenly spread it would "
         "be 0.8 %. It is the only head that gives half or more to one such place."
@@ -220,14 +194,16 @@ def test_a_head_on_its_neighbour_is_found():
 
 def test_without_such_a_head_nothing_is_said_of_neighbours():
     columns = {"attention_self": [0.008], "attention_previous": [0.008], "attention_next": [0.009]}
-    assert f.neighbours(made_up(heads=heads(**columns))).sentence.startswith("No head looks at neighbours")
+    assert about_attention.neighbours(made_up(heads=heads(**columns))).sentence.startswith(
+        "No head looks at neighbours"
+    )
 
 
 def test_lines_that_fall_anywhere_do_not_favour_separators():
-    assert f.lines(made_up({"line_separator_share": [0.11]})).sentence == (
+    assert about_attention.lines(made_up({"line_separator_share": [0.11]})).sentence == (
         "Attention lines do not favour separators: 11 % stand on them in layer 0, and they are 12 % of the tokens."
     )
-    assert f.lines(made_up({"line_separator_share": [0.2, 0.9]})).sentence == (
+    assert about_attention.lines(made_up({"line_separator_share": [0.2, 0.9]})).sentence == (
         "In layer 1, 90 % of the attention lines stand on separators (12 % of the tokens); in layer 0, 20 %."
     )
 
@@ -235,16 +211,16 @@ def test_lines_that_fall_anywhere_do_not_favour_separators():
 def test_a_layer_in_which_most_pairs_are_high_is_a_warning():
     histogram = np.zeros((2, 1, 200), dtype=np.int64)
     histogram[..., 0] = 1000
-    found = f.crowded(made_up({"pairs": [100, 760]}, arrays={"similarity_histogram": histogram}))
+    found = about_values.crowded(made_up({"pairs": [100, 760]}, arrays={"similarity_histogram": histogram}))
     assert found.sentence.startswith("In layer 1, 76 % of all pairs are high:")
-    both = f.crowded(made_up({"pairs": [600, 760]}, arrays={"similarity_histogram": histogram}))
+    both = about_values.crowded(made_up({"pairs": [600, 760]}, arrays={"similarity_histogram": histogram}))
     assert both.sentence.startswith("In layers 0 and 1, more than half of all pairs are high, 76 % in layer 1:")
-    assert f.crowded(made_up({"pairs": [100, 400]}, arrays={"similarity_histogram": histogram})) is None
+    assert about_values.crowded(made_up({"pairs": [100, 400]}, arrays={"similarity_histogram": histogram})) is None
 
 
 def test_an_unbroken_range_is_taken_about_the_peak():
-    assert f.around_peak(np.array([0.9, 0.1, 0.8, 1.0])).tolist() == [2, 3]
-    assert f.around_peak(np.array([np.nan, 1.0, np.nan])).tolist() == [1]
+    assert around_peak(np.array([0.9, 0.1, 0.8, 1.0])).tolist() == [2, 3]
+    assert around_peak(np.array([np.nan, 1.0, np.nan])).tolist() == [1]
 
 
 def test_chance_is_known_only_where_it_can_be():
@@ -263,7 +239,7 @@ def study(tmp_path_factory, tiny, sample):
 
 
 def test_a_real_study_has_findings_whose_numbers_are_its_own(study):
-    found = {finding.topic: finding for finding in f.findings(study)}
+    found = {finding.topic: finding for finding in findings(study)}
     assert {"Punctuation", "Same sentence", "Repeated tokens", "Distance", "Threshold"} <= set(found)
     assert found["Repeated tokens"].value == study.heads.repeat_probability.max()
     assert found["Focal token"].value == study.layers.focal_share.max()

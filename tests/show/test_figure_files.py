@@ -140,7 +140,7 @@ def test_the_study_command_draws_figures_unless_told_not_to(
     assert not (tmp_path / "without" / "figures").exists()
     assert call(*common, tmp_path / "with")[0] == 0
     drawn = sorted(path.name for path in (tmp_path / "with" / "figures").iterdir())
-    assert drawn == ["fig07.png", "fig07.svg", "fig09.png", "fig09.svg"]
+    assert drawn == ["fig07-findings.png", "fig07.png", "fig07.svg", "fig09.png", "fig09.svg"]
 
 
 def test_figures_leave_pyplot_alone() -> None:

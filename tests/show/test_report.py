@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from headscope.insight.findings import findings
 from headscope.measure.catalogue import columns
 from headscope.model.loading import Model
 from headscope.show import figures
+from headscope.show.figures.of_findings import versions
 from headscope.show.report import content, page, pictures, slider, summary, write_report
 from headscope.show.report.tables import columns_of, shown
 
@@ -86,8 +86,8 @@ def written(study):
     """With figures 7 and 9 as they are drawn; blank ones for the rest, which take seconds."""
     real = figures.draw
 
-    def draw(study, number):
-        return real(study, number) if number in ("7", "9") else Figure(figsize=(3, 2))
+    def draw(study, number, **choices):
+        return real(study, number, **choices) if number in ("7", "9") else Figure(figsize=(3, 2))
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(figures, "draw", draw)
@@ -102,7 +102,7 @@ def read(written):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Drawing figures takes seconds; most tests are about what stands around them."""
-    monkeypatch.setattr(content, "pictures", lambda study, progress: ([], []))
+    monkeypatch.setattr(content, "pictures", lambda study, found, progress: pictures.Pictures())
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +147,12 @@ def test_only_the_pages_own_script_may_run(written):
     assert "default-src 'none'" in html
 
 
-def test_every_figure_is_there_with_caption_and_alternative_text(read):
+def test_every_figure_is_there_with_caption_and_alternative_text(read, study):
     images = [attributes for tag, attributes in read.tags if tag == "img"]
-    assert len(images) == len(DRAWN)
-    for image, module in zip(images, DRAWN.values(), strict=True):
+    named = versions(study, findings(study))
+    assert len(images) == len(named) + len(DRAWN)
+    modules = [*(figures.FIGURES[version.number] for version in named), *DRAWN.values()]
+    for image, module in zip(images, modules, strict=True):
         assert image["src"].startswith("data:image/webp;base64,")
         assert module.TITLE in image["alt"]
         assert int(image["width"]) > 100
@@ -159,9 +161,7 @@ def test_every_figure_is_there_with_caption_and_alternative_text(read):
 
 def test_a_picture_full_of_detail_is_compressed_until_all_fit_on_the_page():
     noise = np.random.default_rng(0).integers(0, 255, (760, 710, 1), dtype=np.uint8).repeat(2, 0).repeat(2, 1)
-    file = io.BytesIO()
-    Image.fromarray(noise.repeat(3, 2)).save(file, "png")
-    source, width, height = pictures._data_uri(file.getvalue())
+    source, width, height = pictures._data_uri(Image.fromarray(noise.repeat(3, 2)))
     assert (width, height) == (1420, 1520)
     assert len(source) * len(DRAWN) < LARGEST
 
@@ -227,22 +227,22 @@ def test_figures_that_are_drawn_are_not_drawn_again(study, monkeypatch):
     Figure(figsize=(1, 1)).savefig(kept)
     asked = []
 
-    def draw(study, number):
+    def draw(study, number, **choices):
         asked.append(number)
         return Figure(figsize=(1, 1))
 
     monkeypatch.setattr(figures, "draw", draw)
-    pictures.pictures(study)
+    pictures.pictures(study, [])
     assert asked == [number for number in DRAWN if number != "7"]
     os.utime(kept, (0, 0))
     asked.clear()
-    pictures.pictures(study)
+    pictures.pictures(study, [])
     assert asked == list(DRAWN), "a figure older than the study is drawn anew"
     shutil.rmtree(kept.parent)
 
 
 def test_a_figure_that_can_not_be_drawn_is_named_and_the_rest_is_there(study, monkeypatch):
-    def draw(study, number):
+    def draw(study, number, **choices):
         if number == "4":
             raise headscope.HeadscopeError("the study keeps no example text")
         return Figure(figsize=(1, 1))
@@ -250,7 +250,8 @@ def test_a_figure_that_can_not_be_drawn_is_named_and_the_rest_is_there(study, mo
     monkeypatch.setattr(figures, "draw", draw)
     html = page(study)
     assert "the study keeps no example text" in html
-    assert html.count("<img ") == len(DRAWN) - 1
+    named = [version for version in versions(study, findings(study)) if version.number != "4"]
+    assert html.count("<img ") == len(named) + len(DRAWN) - 1
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -577,10 +578,10 @@ def test_a_report_at_another_threshold_lies_beside_that_of_the_study(study, tmp_
 
 def test_figures_of_what_is_known_at_the_own_threshold_alone_are_left_out(study, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "FIGURES", {number: figures.FIGURES[number] for number in ("8", "10", "13")})
-    drawn, missing = pictures.pictures(study.at(0.2))
-    assert [picture.number for picture in drawn] == ["13"]
-    assert len(missing) == 2
-    assert all("is known at the study's own threshold 0.3 alone" in sentence for sentence in missing)
+    made = pictures.pictures(study.at(0.2), findings(study.at(0.2)))
+    assert {picture.number for picture in made.of_findings + made.of_paper} == {"13"}
+    assert len(made.missing) == 2
+    assert all("is known at the study's own threshold 0.3 alone" in sentence for sentence in made.missing)
     written = study.at(0.2).figures(formats=["png"], progress=False)
     assert written == [study.folder / "figures-0.20" / "fig13.png"]
     shutil.rmtree(study.folder / "figures-0.20")

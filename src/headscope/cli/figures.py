@@ -10,7 +10,8 @@ import typer
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope figures headscope-study   [dim]all of them, into headscope-study/figures[/dim]\n
 headscope figures wiki --only 7,8,atlas --layers 0,5,11 --format pdf --out paper\n
-headscope figures wiki --only 2,4 --head 3"""
+headscope figures wiki --only 2,4 --head 3\n
+headscope figures wiki --findings   [dim]at the layers and heads that findings name: fig08-findings.png, ...[/dim]"""
 
 
 def command(
@@ -42,6 +43,12 @@ def command(
             show_default=False,
         ),
     ] = None,
+    findings: Annotated[
+        bool,
+        typer.Option(
+            "--findings", help="Draw the figures that findings refer to, at the layers and heads that they name."
+        ),
+    ] = False,
     map: Annotated[str, typer.Option(help="In the atlas: location or similarity.", metavar="WHAT")] = "location",
     out: Annotated[
         Path | None,
@@ -51,23 +58,30 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Draw the figures of the paper from a study folder."""
+    from headscope.errors import HeadscopeError
     from headscope.options import parse_layers
     from headscope.show.objects import read
 
-    choices: dict[str, Any] = {"map": map}
+    if findings and (layers is not None or heads is not None):
+        raise HeadscopeError("--findings chooses layers and heads by itself; leave out --layers and --heads.")
+    choices: dict[str, Any] = {} if findings else {"map": map}
     if layers is not None:
         choices["layers"] = parse_layers(layers)
     if heads is not None:
         choices["heads"] = parse_layers(heads)
     study = read(folder)
 
-    from headscope.show.figures import save_all
-
-    written = save_all(study, out, only=_listed(only), formats=_listed(formats) or (), progress=not quiet, **choices)
+    written = study.figures(
+        out, findings=findings, only=_listed(only), formats=_listed(formats) or (), progress=not quiet, **choices
+    )
     if not quiet:
         from headscope.console import say
 
-        say(f"{len(written)} files in {written[0].parent}")
+        say(
+            f"{len(written)} files in {written[0].parent}"
+            if written
+            else "Nothing to draw: the figures of the paper show all that the findings name."
+        )
 
 
 def _listed(text: str | None) -> list[str] | None:

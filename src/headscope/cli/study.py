@@ -159,6 +159,7 @@ def command(
         from headscope.show.report import write_report
 
         finished.figures(progress=not quiet)
+        finished.figures(findings=True, formats=["png"], progress=not quiet)
         write_report(finished, progress=not quiet)
     if not quiet:
         _summary(finished, figures)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headscope.folder.study_folder import StudyAt, StudyFolder
-from headscope.insight.findings import Finding, findings
+from headscope.insight.findings import Finding, gathered, ordered
 from headscope.measure.bins import THRESHOLDS
 
 
 @dataclass(frozen=True)
 class EveryThreshold:
     """studies: at each of `THRESHOLDS`, pooled over pairs. own: the findings at the threshold of the study; there:
-    those at each."""
+    those at each; both in the order of the finders."""
 
     studies: Sequence[StudyAt]
     own: list[Finding]
@@ -34,7 +34,7 @@ class EveryThreshold:
         return [finding.topic for finding in self.own if finding.topic not in elsewhere]
 
     def at(self, place: int) -> list[Finding]:
-        """All that can be said at one of the thresholds, in the order of the findings: of topics that move what is said
+        """All that can be said at one of the thresholds, the most telling first: of topics that move what is said
         there, of all others what the study says anyway."""
         moving, there = self.moving, self.there[place]
         told = [finding for finding in self.own if finding.topic not in moving]
@@ -43,12 +43,12 @@ class EveryThreshold:
                 before = [other.topic for other in there[:number]]
                 after = [place for place, other in enumerate(told) if other.topic in before]
                 told.insert(max(after, default=-1) + 1, finding)
-        return told
+        return ordered(told)
 
 
 def at_every_threshold(study: StudyFolder) -> EveryThreshold:
     everywhere = [study.at(threshold) for threshold in THRESHOLDS]
-    return EveryThreshold(everywhere, findings(study), [findings(there) for there in everywhere])
+    return EveryThreshold(everywhere, gathered(study), [gathered(there) for there in everywhere])
 
 
 def _said(found: list[Finding]) -> dict[str, Finding]:

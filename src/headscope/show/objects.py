@@ -104,17 +104,24 @@ class Study(StudyFolder):
         return ShownAt(self, threshold)
 
     def figure(self, number: int | str, **choices: Any) -> Figure:
-        """A figure of the paper, by its number; also "spectrum", "thresholds" and "atlas". Choices: `layers=(1, 6)`,
-        `heads=(3,)`."""
+        """A figure of the paper, by its number; also "spectrum", "signal", "thresholds" and "atlas". Choices:
+        `layers=(1, 6)`, `heads=(3,)`; see `figures.draw`."""
         from headscope.show.figures import draw
 
         return draw(self, number, **choices)
 
-    def figures(self, folder: str | os.PathLike[str] | None = None, **choices: Any) -> list[Path]:
-        """Draw all figures into a folder, by default `figures` in that of the study; see `figures.save_all`."""
-        from headscope.show.figures import save_all
+    def figures(
+        self, folder: str | os.PathLike[str] | None = None, *, findings: bool = False, **choices: Any
+    ) -> list[Path]:
+        """Draw all figures into a folder, by default `figures` in that of the study; see `figures.save_all`.
 
-        return save_all(self, folder, **choices)
+        findings: instead, those that findings refer to, at the layers and heads that they name, as
+        `fig08-findings.png` and the like; see `figures.of_findings.save_findings`.
+        """
+        from headscope.show.figures import save_all
+        from headscope.show.figures.of_findings import save_findings
+
+        return save_findings(self, folder, **choices) if findings else save_all(self, folder, **choices)
 
     def report(self, path: str | os.PathLike[str] | None = None, threshold: float | None = None) -> Path:
         """Write everything on one page that opens without a network; by default report.html in the folder.

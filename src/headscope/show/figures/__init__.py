@@ -4,16 +4,19 @@
     figures.draw(study, 7)                      # a matplotlib Figure
     figures.save_all(study)                     # FOLDER/figures/fig02.png, fig02.svg, ...
 
-A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it; `NEEDS_EXAMPLE`
-where it shows the one text that a study keeps, `NEEDS` where it needs words, sentences, order or patches,
-`NEEDS_SPECTRA` where it shows several thresholds.
+A figure is a module with `draw(study, ...)`, a `TITLE` and a `CAPTION` that says how to read it. `shows`, called as
+`draw` is, tells which layers and heads it draws; without it, it draws all. `HEADS` where it takes single heads, given
+with their layers: "single", or "beside" the sum of their layer. `NEEDS_EXAMPLE` where it shows the one text that a
+study keeps, `NEEDS` where it needs words, sentences, order or patches, `NEEDS_SPECTRA` where it shows several
+thresholds.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headscope.folder.study_folder import StudyFolder
+    from headscope.insight.choices import Shown
 
 FIGURES: dict[str, ModuleType] = {
     "2": fig02,
@@ -73,7 +77,8 @@ FORMATS = ("png", "svg", "pdf")
 
 
 def draw(study: StudyFolder, number: int | str, **choices: Any) -> Figure:
-    """One figure. Choices, where the figure has them: `layers=(1, 6, 11)`, `heads=(3,)`; for the atlas `map`."""
+    """One figure. Choices, where the figure has them: `layers=(1, 6, 11)`, `heads=(3,)`; for the atlas `map`. Figures
+    2, 4, 5 and 10 take single heads too, with their layers: `heads=[(2, 1), (5, 9)]`."""
     study.check_not_empty()
     module = _module(number)
     lacking: Traits = getattr(module, "NEEDS", frozenset()) - study.manifest.gives
@@ -91,6 +96,22 @@ def draw(study: StudyFolder, number: int | str, **choices: Any) -> Figure:
     return figure
 
 
+def shown(study: StudyFolder, number: int | str, **choices: Any) -> Shown | None:
+    """Which layers and heads a figure draws; None: all."""
+    module = _module(number)
+    found: Shown | None = module.shows(study, **choices) if hasattr(module, "shows") else None
+    return found
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A figure to be written. name: of its file, without suffix."""
+
+    number: str
+    name: str
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+
 def save_all(
     study: StudyFolder,
     folder: str | os.PathLike[str] | None = None,
@@ -105,9 +126,24 @@ def save_all(
     A figure that has no such choice (the atlas no heads) is drawn without it. A study without an example, such as a
     part of a larger one, has no figures of one text, and one at another threshold none of what is known at its own.
     """
-    numbers = drawable(study) if only is None else [str(number) for number in only]
-    modules = [_module(number) for number in numbers]
-    if not numbers or not formats:
+    wanted = []
+    for number in drawable(study) if only is None else map(str, only):
+        fitting = {name: value for name, value in choices.items() if name in _choices_of(_module(number))}
+        wanted.append(Wanted(number, file_name(number), fitting))
+    return save(study, wanted, folder, formats=formats, progress=progress, all_or_none=only is not None)
+
+
+def save(
+    study: StudyFolder,
+    wanted: Sequence[Wanted],
+    folder: str | os.PathLike[str] | None,
+    *,
+    formats: Sequence[str],
+    progress: bool,
+    all_or_none: bool = False,
+) -> list[Path]:
+    """Write figures. all_or_none: one that the study can't have is an error, not left out."""
+    if not wanted or not formats:
         raise HeadscopeError("There is nothing to draw: name at least one figure and one format.")
     for name in formats:
         if name not in FORMATS:
@@ -117,23 +153,28 @@ def save_all(
     try:
         target.mkdir(parents=True, exist_ok=True)
         with Bar("Drawing", "figures", progress) as bar:
-            bar.expect(len(numbers), exact=True)
-            for number, module in zip(numbers, modules, strict=True):
-                fitting = {name: value for name, value in choices.items() if name in _choices_of(module)}
+            bar.expect(len(wanted), exact=True)
+            for each in wanted:
                 try:
-                    figure = draw(study, number, **fitting)
+                    figure = draw(study, each.number, **each.choices)
                 except AbsentError:
-                    if only is not None:
+                    if all_or_none:
                         raise
                     continue
                 for suffix in formats:
-                    path = target / f"{file_name(number)}.{suffix}"
-                    style.save(figure, path, module.TITLE)
+                    path = target / f"{each.name}.{suffix}"
+                    style.save(figure, path, _module(each.number).TITLE, described(study, each))
                     written.append(path)
                 bar.advance(1)
     except OSError as problem:
         raise HeadscopeError(f"Figures can't be written to {target}: {problem.strerror or problem}.") from None
     return written
+
+
+def described(study: StudyFolder, wanted: Wanted) -> str:
+    """What a figure draws, as its file says it: two with the same words show the same."""
+    chosen = {name: value for name, value in wanted.choices.items() if name in ("layers", "heads")}
+    return str(shown(study, wanted.number, **chosen) or "")
 
 
 def drawable(study: StudyFolder) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Attention summed over all texts"
+HEADS = "beside"
 CAPTION = (
     "Each map holds the attention weights between token positions, averaged over all windows: row i is the token "
     "that attends, column j the token that is attended to. Left of each couple: one head; right: the sum over all "
@@ -25,13 +26,17 @@ CAPTION = (
 )
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> choices.Shown:
+    return choices.couples_shown(study, layers, heads, choices.PAPER_LAYERS)
+
+
 @style.styled
-def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
-    """Layers: by default the paper's. Of `heads` the first, by default head 0, is shown beside the layer's sum."""
-    chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
-    head = choices.heads_of(study, heads, [0])[0]
-    figure = maps.new_couples(study, len(chosen))
-    maps.draw_couples(figure, chosen, head, lambda layer: mean_attention(study, layer), "mean attention")
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> Figure:
+    """Layers: by default the paper's. Of `heads` the first, by default head 0, is shown beside each layer's sum; given
+    with its layer, (3, 8), beside that."""
+    couples = shows(study, layers, heads).heads
+    figure = maps.new_couples(study, len(couples))
+    maps.draw_couples(figure, couples, lambda layer: mean_attention(study, layer), "mean attention")
     return figure
 
 

@@ -29,10 +29,14 @@ CAPTION = (
 )
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None) -> choices.Shown:
+    return choices.Shown(tuple(choices.layers_of(study, layers, choices.LAST)))
+
+
 @style.styled
 def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default the last one."""
-    chosen = choices.layers_of(study, layers, choices.LAST)
+    chosen = shows(study, layers).layers
     figure = style.new_figure(study, 2.2 * len(chosen) + style.FOOT, maps=True)
     grid = figure.subplots(len(chosen), 3, squeeze=False)
     for row, layer in zip(grid, chosen, strict=True):

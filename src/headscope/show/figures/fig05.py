@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TITLE = "Lines cut the similarity matrix into blocks"
 NEEDS_EXAMPLE = True
+HEADS = "single"
 CAPTION = (
     "One head on one text. Above: its attention, with dark columns, the lines, on the tokens that draw much of it; and "
     "the similarity C of its outputs for every two tokens, red where they point the same way, blue where they point "
@@ -30,16 +31,24 @@ FEWEST = 5
 TRIED = 40
 
 
-@style.styled
-def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
-    """By default the most telling head; `layers`: of these. `heads`: the first of them, in each layer or the last."""
-    view = study.example
-    if heads is not None:
+def shows(study: StudyFolder, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> choices.Shown:
+    if choices.are_single(heads):
+        chosen = choices.single_heads(study, heads)
+    elif heads is not None:
         head = choices.heads_of(study, heads, ())[0]
         chosen = [(layer, head) for layer in choices.layers_of(study, layers, choices.LAST)]
     else:
         among = study.manifest.layers if layers is None else choices.layers_of(study, layers, ())
         chosen = [most_telling(study, among)]
+    return choices.Shown(tuple(dict.fromkeys(layer for layer, _ in chosen)), tuple(chosen))
+
+
+@style.styled
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> Figure:
+    """By default the most telling head; `layers`: of these. `heads`: the first of them, in each layer or the last; or
+    all that are given with their layers, (3, 8)."""
+    view = study.example
+    chosen = shows(study, layers, heads).heads
     figure = style.new_figure(study, 3.9 * len(chosen) + style.FOOT, 0.75 * style.WIDTH, maps=True)
     grid = figure.subplots(2 * len(chosen), 2, squeeze=False)
     for number, (layer, head) in enumerate(chosen):

@@ -27,10 +27,14 @@ CAPTION = (
 )
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> choices.Shown:
+    return choices.rows_shown(study, layers, heads, choices.LAST)
+
+
 @style.styled
-def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> Figure:
     """Layers: by default the last one. Heads: by default all."""
-    chosen = choices.layers_of(study, layers, choices.LAST)
+    chosen = shows(study, layers, heads).layers
     shown = choices.heads_of(study, heads, choices.all_heads(study))
     columns = ("same_sentence_histogram", "same_sentence_probability", "same_sentence_chance")
     figure = layer_panels(

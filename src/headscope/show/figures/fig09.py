@@ -38,12 +38,18 @@ LETTERS = 16
 """Shown of a token in a table."""
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> choices.Shown:
+    layer = choices.layers_of(study, layers, choices.LAST)[-1]
+    chosen = choices.heads_of(study, heads, sorted(head for _, head in study.example.telling_heads(layer)))
+    return choices.Shown((), tuple((layer, head) for head in chosen))
+
+
 @style.styled
-def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> Figure:
     """Of `layers` the last, by default the last measured. Heads: by default three that single out some pairs."""
     view = study.example
-    layer = choices.layers_of(study, layers, choices.LAST)[-1]
-    chosen = choices.heads_of(study, heads, sorted(head for _, head in view.telling_heads(layer)))
+    shown = shows(study, layers, heads).heads
+    layer, chosen = shown[0][0], [head for _, head in shown]
     pairs = {head: view.pairs(layer, head) for head in chosen}
     members = {head: set(table[:MOST].i) | set(table[:MOST].j) for head, table in pairs.items()}
     colours = token_colours(view, pairs)

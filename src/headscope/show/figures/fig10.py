@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headscope.folder.study_folder import StudyFolder
 
 TITLE = "Where high pairs lie"
+HEADS = "single"
 CAPTION = (
     "Location maps: the share of windows in which the tokens at positions i and j are a high pair. Dark along the "
     "diagonal means a head of short range, which relates neighbours; dark far from it, one of long range; a dark "
@@ -25,16 +26,23 @@ CAPTION = (
 )
 
 
-@style.styled
-def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
-    """By default two heads, see CAPTION; layers: the two ends among these. Heads: these, in each layer or the last."""
-    if heads is not None:
+def shows(study: StudyFolder, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> choices.Shown:
+    if choices.are_single(heads):
+        chosen = choices.single_heads(study, heads)
+    elif heads is not None:
         of_layers = choices.layers_of(study, layers, choices.LAST)
         chosen = [(layer, head) for layer in of_layers for head in choices.heads_of(study, heads, ())]
     else:
-        if layers is not None:
-            layers = choices.layers_of(study, layers, ())
-        chosen = choices.nearest_and_farthest(study, layers)
+        among = None if layers is None else choices.layers_of(study, layers, ())
+        chosen = choices.nearest_and_farthest(study, among)
+    return choices.Shown((), tuple(chosen))
+
+
+@style.styled
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> Figure:
+    """By default two heads, see CAPTION; layers: the two ends among these. Heads: these, in each layer or the last; or
+    single ones, given with their layers: (3, 8)."""
+    chosen = shows(study, layers, heads).heads
     columns = min(max(len(chosen), 1), 2)
     lines = max(-(-len(chosen) // columns), 1)
     figure = style.new_figure(study, 3.0 * lines + style.FOOT, style.WIDTH * columns / 2, maps=True)

@@ -29,19 +29,28 @@ CAPTION = (
 )
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> choices.Shown:
+    return choices.rows_shown(study, layers, heads, choices.LAST)
+
+
 @style.styled
-def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Figure:
-    """a: by default all heads of the last layer; of `layers` the last. b: by default all layers."""
-    measured = study.manifest.layers if layers is None else choices.layers_of(study, layers, ())
+def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choices.Heads | None = None) -> Figure:
+    """a: by default all heads of the last layer. b: by default all layers."""
+    of_heads = shows(study, layers, heads).layers
+    of_layers = study.manifest.layers if layers is None else of_heads
     shown = choices.heads_of(study, heads, choices.all_heads(study))
-    figure = style.new_figure(study, figure_height(max(len(shown), len(measured))))
-    left, right = figure.subplots(1, 2)
-    focal = share_rows(study, measured[-1], shown, "focal_share_histogram", "focal_share", "focal_chance")
-    draw_rows(left, focal, f"a   Layer {measured[-1]}")
-    left.set_xlabel("share of high pairs with the focal token")
-    draw_rows(right, unique_rows(study, measured), "b   All heads of a layer")
+    lines = -(-(len(of_heads) + 1) // 2)
+    figure = style.new_figure(study, figure_height(max(len(shown), len(of_layers)), lines))
+    *left, right = figure.subplots(lines, 2, squeeze=False).ravel()[: len(of_heads) + 1]
+    for axes, layer in zip(left, of_heads, strict=True):
+        focal = share_rows(study, layer, shown, "focal_share_histogram", "focal_share", "focal_chance")
+        draw_rows(axes, focal, f"a   Layer {layer}")
+        axes.set_xlabel("share of high pairs with the focal token")
+    draw_rows(right, unique_rows(study, of_layers), "b   All heads of a layer")
     right.set_xlabel("number of different focal tokens")
     right.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    for axes in figure.axes[len(of_heads) + 1 :]:
+        axes.set_axis_off()
     legend(figure, chance="focal_chance" in study.heads)
     return figure
 

@@ -26,11 +26,15 @@ CAPTION = (
 )
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None) -> choices.Shown:
+    return choices.Shown(tuple(choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)))
+
+
 @style.styled
 def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default an early, a middle and the last one."""
     view = study.example
-    chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
+    chosen = shows(study, layers).layers
     side = style.WIDTH / max(len(chosen), 3)
     figure = style.new_figure(study, 1.86 * side + style.FOOT, side * max(len(chosen), 1.2), maps=True)
     grid = figure.subplots(2, len(chosen), squeeze=False)

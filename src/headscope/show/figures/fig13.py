@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 TITLE = "Distance of high pairs by layer"
 NEEDS = ORDER
 CAPTION = (
-    "The distribution of the distance j - i over the high pairs of all heads of a layer, for an early, a middle and "
-    "the last layer. A curve that is high at the left and falls off fast belongs to a layer that relates neighbours. "
-    "The dashed line is what pairs picked at random would give. Note the logarithmic axis."
+    "A curve for each layer: the distribution of the distance j - i over the high pairs of all its heads. One that is "
+    "high at the left and falls off fast belongs to a layer that relates neighbours. The dashed line is what pairs "
+    "picked at random would give. Note the logarithmic axis."
 )
+
+
+def shows(study: StudyFolder, layers: Sequence[int] | None = None) -> choices.Shown:
+    return choices.Shown(tuple(choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)))
 
 
 @style.styled
 def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default an early, a middle and the last one."""
-    chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
+    chosen = shows(study, layers).layers
     histograms = study.arrays["distance_histogram"]
     bins = edges(histograms.shape[-1])
     figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headscope.corpus.traits import PATCHES
 from headscope.insight.chance import distance_chance
+from headscope.insight.choices import nearest_and_farthest, place_of_head
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def draw(study: StudyFolder) -> Figure:
         axes.set_ylim(bottom=0)
         axes.xaxis.get_major_locator().set_params(integer=True)
         style.title(axes, label)
+    for head in nearest_and_farthest(study):
+        style.name_dot(near, study, head, study.column("heads", "mean_distance")[place_of_head(study, head)])
     chance = distance_chance(study)
     if chance is not None:
         near.axhline(chance, label="all pairs of patches", **style.CHANCE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from headscope.insight.choices import Head
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
@@ -17,23 +18,21 @@ ROW = 1.52
 """Inches of a row of maps."""
 
 
-def new_couples(study: StudyFolder, layers: int, below: float = 0) -> Figure:
-    """A figure for the couples of so many layers, two a row; `below`: inches kept free under them."""
-    rows = -(-layers // 2)
-    single = layers == 1 and not below
+def new_couples(study: StudyFolder, couples: int, below: float = 0) -> Figure:
+    """A figure for so many couples, two a row; `below`: inches kept free under them."""
+    rows = -(-couples // 2)
+    single = couples == 1 and not below
     height = rows * ROW + below + style.FOOT
     return style.new_figure(study, height, style.WIDTH / 2 if single else style.WIDTH, below=below, maps=True)
 
 
-def draw_couples(
-    figure: Figure, layers: Sequence[int], head: int, maps_of: Callable[[int], NDArray[Any]], label: str
-) -> None:
-    """maps_of(layer) gives (H, S, S)."""
-    couples = min(len(layers), 2)
-    grid = figure.subplots(-(-len(layers) // couples), 2 * couples, squeeze=False)
-    for axes in grid.flat[2 * len(layers) :]:
+def draw_couples(figure: Figure, couples: Sequence[Head], maps_of: Callable[[int], NDArray[Any]], label: str) -> None:
+    """A head and the sum of its layer each; maps_of(layer) gives (H, S, S)."""
+    abreast = min(len(couples), 2)
+    grid = figure.subplots(-(-len(couples) // abreast), 2 * abreast, squeeze=False)
+    for axes in grid.flat[2 * len(couples) :]:
         axes.set_axis_off()
-    for number, layer in enumerate(layers):
+    for number, (layer, head) in enumerate(couples):
         whole = maps_of(layer)
         one, summed = grid.flat[2 * number : 2 * number + 2]
         style.heat_map(one, whole[head], label)

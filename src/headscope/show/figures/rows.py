@@ -164,7 +164,14 @@ def legend(figure: Figure, chance: bool, given_distance: bool = False) -> None:
     if given_distance:
         marks.append(Line2D([], [], label="given distance", **GIVEN_DISTANCE))
     drawn = figure.legend(
-        handles=marks, loc="lower left", bbox_to_anchor=(0, 0), ncols=len(marks), handlelength=2, borderaxespad=0.1
+        handles=marks,
+        loc="lower left",
+        bbox_to_anchor=(0, 0),
+        ncols=len(marks),
+        handlelength=2,
+        borderaxespad=0.1,
+        columnspacing=1.2,
+        handletextpad=0.5,
     )
     drawn.set_in_layout(False)
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from headscope.corpus.traits import ORDER, SENTENCES, WORDS
+from headscope.insight.choices import head_at
 from headscope.insight.sureness import layer_intervals
 from headscope.show.figures import style
 
@@ -54,4 +55,7 @@ def _panel(axes: Axes, study: StudyFolder, column: str, called: str, number: int
     axes.set_xlabel("layer")
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    if not np.isnan(heads).all():
+        top = int(np.nanargmax(heads))
+        style.name_dot(axes, study, head_at(study, top), heads[top])
     axes.legend(loc="best")

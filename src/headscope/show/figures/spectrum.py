@@ -25,10 +25,14 @@ CAPTION = (
 )
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None) -> choices.Shown:
+    return choices.Shown(tuple(choices.layers_of(study, layers, choices.PAPER_LAYERS)))
+
+
 @style.styled
 def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default the paper's."""
-    chosen = choices.layers_of(study, layers, choices.PAPER_LAYERS)
+    chosen = shows(study, layers).layers
     threshold = study.manifest.options.threshold
     figure = style.new_figure(study, 2.6 + style.FOOT, style.WIDTH * 0.7)
     axes = figure.subplots()

@@ -24,7 +24,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
-from headscope.wording import short
+from headscope.insight.choices import Head, place_of
+from headscope.wording import head_name, short
 
 if TYPE_CHECKING:
     from headscope.folder.study_folder import StudyFolder
@@ -80,25 +81,40 @@ def styled(draw: Callable[_Given, Figure]) -> Callable[_Given, Figure]:
     def drawn(*given: _Given.args, **choices: _Given.kwargs) -> Figure:
         with settings():
             figure = draw(*given, **choices)
-            figure.draw_without_rendering()
+            layout = figure.get_layout_engine()
+            if layout is not None:
+                layout.execute(figure)
             figure.set_layout_engine("none")
         return figure
 
     return drawn
 
 
-def save(figure: Figure, path: Path, title: str) -> None:
+def save(figure: Figure, path: Path, title: str, description: str = "") -> None:
     """Write a figure in the format that the name of the file ends with; the same figure gives the same file."""
+    said = {"Title": title} | ({"Description": description} if description else {})
     with settings():
         # Figure.savefig would draw everything twice, for a layout that is already made.
         if path.suffix == ".svg":
-            FigureCanvasSVG(figure).print_svg(path, metadata={"Title": title, "Date": None})  # type: ignore[no-untyped-call]
+            FigureCanvasSVG(figure).print_svg(path, metadata={**said, "Date": None})  # type: ignore[no-untyped-call]
         elif path.suffix == ".png":
             before, figure.dpi = figure.dpi, DPI
-            FigureCanvasAgg(figure).print_png(path, metadata={"Title": title})  # type: ignore[no-untyped-call]
+            FigureCanvasAgg(figure).print_png(path, metadata=said)  # type: ignore[no-untyped-call]
             figure.dpi = before
         else:
             figure.savefig(path, dpi=DPI)
+
+
+def pixels(figure: Figure) -> NDArray[np.uint8]:
+    """(height, width, 3): the figure as a PNG file would show it."""
+    with settings():
+        before, figure.dpi = figure.dpi, DPI
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        figure.dpi = before
+        rgba = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+    drawn: NDArray[np.uint8] = rgba[..., :3].copy()
+    return drawn
 
 
 def new_figure(
@@ -130,7 +146,7 @@ def head_colour(head: int) -> str:
     return HEAD_COLOURS[head % len(HEAD_COLOURS)]
 
 
-def layer_colours(layers: Sequence[int]) -> list[Any]:
+def layer_colours(layers: Sequence[object]) -> list[Any]:
     """Dark for the first of the layers shown, bright for the last."""
     return list(matplotlib.colormaps["plasma"](np.linspace(0, 0.8, len(layers))))
 
@@ -148,6 +164,15 @@ def title(axes: Axes, text: str, head: int | None = None) -> None:
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": TITLE}
     axes.annotate("■", (0, 1), (0, 4), color=head_colour(head), **place)
     axes.annotate(text, (0, 1), (1.1 * TITLE, 4), **place)
+
+
+def name_dot(axes: Axes, study: StudyFolder, head: Head, value: float) -> None:
+    """Write beside the dot of a head which it is, in a panel of layers and some value."""
+    late = place_of(study, head[0]) > len(study.manifest.layers) / 2
+    axes.annotate(
+        head_name(head), (head[0], value), (-4 if late else 4, 0), textcoords="offset points",
+        fontsize=TINY, ha="right" if late else "left", va="center",
+    )  # fmt: skip
 
 
 def heat_map(

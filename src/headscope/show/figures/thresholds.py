@@ -41,10 +41,14 @@ SENTENCE, REPEAT = "#004b87", "#b47800"
 """Two of the colours of heads, apart for every reader and from those of the layers."""
 
 
+def shows(study: StudyFolder, layers: Sequence[int] | None = None) -> choices.Shown:
+    return choices.Shown(tuple(choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)))
+
+
 @style.styled
 def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     """Layers: by default an early, a middle and the last one."""
-    chosen = choices.layers_of(study, layers, choices.EARLY_MIDDLE_LAST)
+    chosen = shows(study, layers).layers
     places = [choices.place_of(study, layer) for layer in chosen]
     colours = style.layer_colours(chosen)
     at = [study.at(threshold) for threshold in THRESHOLDS]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headscope.corpus.null_kinds import CALLED
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyAt, StudyFolder
@@ -23,7 +24,7 @@ from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
 from headscope.show.report.slider import slider
 from headscope.show.report.tables import columns_of, ends_of
-from headscope.wording import listed, model_label, percent, ranges
+from headscope.wording import capital, listed, model_label, percent, ranges
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -56,27 +57,30 @@ OPTION_LABELS = {
 }
 
 
+MARKS = {"tokens": "▲", "sentences": "◆", "weights": "●"}
+"""What stands for each null study in bars."""
+
+
 def page(study: StudyFolder, *, progress: bool = False) -> str:
     """The whole page."""
     study.check_not_empty()
-    drawn, missing = pictures(study, progress)
-    numbers = {picture.number for picture in drawn}
+    common = _common(study)
+    drawn = pictures(study, common["findings"], progress)
     parts: Any = environment().get_template("parts.html").module
 
     def findings_html(told: list[Finding], only_own: list[str]) -> str:
-        return str(parts.findings_list(told, numbers, only_own, study.manifest.options.threshold))
+        return str(parts.findings_list(told, drawn, only_own, study.manifest.options.threshold))
 
     script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
     return environment().get_template("page.html").render(
-        **_common(study),
+        **common,
         claims=claims(study) if study.manifest.kind == "texts" else [],
         claims_heading=heading(study),
         verdicts=VERDICTS,
         pictures=drawn,
-        drawn=numbers,
+        in_paper={picture.number for picture in drawn.of_paper},
         slider=slider(study, findings_html),
         left_out=_left_out(study) if isinstance(study, StudyAt) else [],
-        missing=missing,
         example=_example(study),
         heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads")),
         stability=_stability(study),
@@ -105,6 +109,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["amount"] = amount
+    made.filters["part"] = part
+    made.filters["capital"] = capital
+    made.globals["called"] = CALLED
+    made.globals["marks"] = MARKS
     made.filters["unbroken"] = lambda sentence: sentence.replace(" %", "\u00a0%")
     return made
 
@@ -114,6 +122,11 @@ def amount(value: float, finding: Finding) -> str:
     if finding.unit == "share":
         return percent(value)
     return f"{value:+.2f}" if finding.unit == "difference" and value else f"{value:.1f}"
+
+
+def part(value: float, finding: Finding) -> float:
+    """How far along its bar a finding's number or that of a rival stands."""
+    return round(min(max(value / finding.full, 0), 1), 3)
 
 
 def software_bibtex(study: StudyFolder) -> str:
@@ -134,6 +147,7 @@ def _common(study: StudyFolder) -> dict[str, Any]:
         "name": model_label(study.model_name),
         "facts": facts(study),
         "findings": findings(study),
+        "nulls": [name for name in MARKS if name in study.nulls],
         "notices": notices(study),
         "layers": columns_of(study.layers, study.manifest.gives, ends_of(study, "layers")),
         "paper_model": is_paper_model(study),

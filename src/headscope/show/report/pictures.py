@@ -4,75 +4,125 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
+from headscope.insight.choices import Shown
+from headscope.insight.findings import Finding
 from headscope.progress import Bar
 from headscope.show import figures
 from headscope.show.figures import style
+from headscope.show.figures.of_findings import versions
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 LARGEST = 600_000
-"""Bytes of a picture: with a dozen of them the page stays below 12 MB."""
+"""Bytes of a picture: with two dozen of them the page stays below 12 MB, as few are nearly as large."""
 QUALITIES = (90, 75, 50, 25)
 """Tried in turn where a lossless picture is larger; at 90 the eye sees no loss."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the page. number: its key in `figures.FIGURES`; width, height: in pixels."""
+    """A figure of the page. number: its key in `figures.FIGURES`; name: of its file; width, height: in pixels.
+    shown: the layers and heads that it draws, None: all. topics: of the findings that it is drawn for."""
 
     number: str
+    name: str
     title: str
     caption: str
     source: str
     width: int
     height: int
+    shown: Shown | None = None
+    topics: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"fig-{self.number}{self.name.removeprefix(figures.file_name(self.number))}"
 
     @property
     def label(self) -> str:
         """What stands before the title; figures that the paper lacks have no number."""
         return f"Figure {self.number}. " if self.number.isdecimal() else ""
 
+    @property
+    def drawn(self) -> str:
+        """Which layers and heads it draws, in words; nothing where it draws all."""
+        return str(self.shown or "")
 
-def pictures(study: StudyFolder, progress: bool = False) -> tuple[list[Picture], list[str]]:
-    """All figures, and a sentence for each that can't be drawn (a study without an example has no Fig. 4)."""
-    drawn: list[Picture] = []
-    missing: list[str] = []
-    with Bar("Putting figures on the page", "figures", progress) as bar:
-        numbers = figures.drawable(study)
-        bar.expect(len(numbers), exact=True)
-        for number in numbers:
-            module = figures.FIGURES[number]
+    @property
+    def link(self) -> str:
+        """How a finding calls it."""
+        return f"Fig. {self.number}" if self.number.isdecimal() else self.number.capitalize()
+
+    def draws(self, finding: Finding) -> bool:
+        """Whether it is the figure of a finding, and all layers and heads that this names are there to see."""
+        return self.number == finding.figure and (self.shown is None or self.shown.draws(finding.layers, finding.heads))
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """of_findings: at the layers and heads that findings name; of_paper: at those of the paper. missing: a sentence for
+    each figure that can't be drawn (a study without an example has no Fig. 4)."""
+
+    of_findings: list[Picture] = field(default_factory=list)
+    of_paper: list[Picture] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def of(self, finding: Finding) -> Picture | None:
+        """The one that shows a finding; None where none does."""
+        named = bool(finding.layers or finding.heads)
+        return next((one for one in [*self.of_findings * named, *self.of_paper] if one.draws(finding)), None)
+
+
+def pictures(study: StudyFolder, found: Sequence[Finding], progress: bool = False) -> Pictures:
+    """All figures of the page. Packing one takes about as long as drawing it, so that goes on beside."""
+    drawable, named = figures.drawable(study), versions(study, found)
+    wanted = [(version.wanted, version.topics) for version in named]
+    wanted += [(figures.Wanted(number, figures.file_name(number)), ()) for number in drawable]
+    packed: list[tuple[figures.Wanted, tuple[str, ...], Future[tuple[str, int, int]]]] = []
+    made = Pictures()
+    with Bar("Putting figures on the page", "figures", progress) as bar, ThreadPoolExecutor() as pool:
+        bar.expect(len(wanted), exact=True)
+        for each, topics in wanted:
             try:
-                source, width, height = _data_uri(_png(study, number))
-                drawn.append(Picture(number, module.TITLE, module.CAPTION, source, width, height))
+                packed.append((each, topics, pool.submit(_data_uri, _drawn(study, each))))
             except HeadscopeError as problem:
-                missing.append(f"{module.TITLE}: {problem}")
+                if not topics:
+                    made.missing.append(f"{figures.FIGURES[each.number].TITLE}: {problem}")
             bar.advance(1)
-    return drawn, missing
+        for each, topics, uri in packed:
+            module = figures.FIGURES[each.number]
+            shown = figures.shown(study, each.number, **each.choices)
+            picture = Picture(each.number, each.name, module.TITLE, module.CAPTION, *uri.result(), shown, topics)
+            (made.of_findings if topics else made.of_paper).append(picture)
+    return made
 
 
-def _png(study: StudyFolder, number: str) -> bytes:
-    """The figure that is in the folder, unless it is older than the study."""
-    kept = study.folder / f"figures{study.suffix}" / f"{figures.file_name(number)}.png"
-    if kept.is_file() and kept.stat().st_mtime >= study.written:
-        return kept.read_bytes()
-    buffer = io.BytesIO()
-    figure = figures.draw(study, number)
-    with style.settings():
-        figure.savefig(buffer, format="png", dpi=style.DPI)
-    return buffer.getvalue()
-
-
-def _data_uri(png: bytes) -> tuple[str, int, int]:
-    """Any picture -> a WebP as data URI, and its width and height."""
+def _drawn(study: StudyFolder, wanted: figures.Wanted) -> Image:
+    """The picture that is in the folder, unless it is older than the study or says that it shows something else."""
     from PIL import Image, UnidentifiedImageError
 
-    try:
-        image = Image.open(io.BytesIO(png)).convert("RGB")
-    except (UnidentifiedImageError, OSError):
-        raise HeadscopeError("the drawn figure can't be read; draw it again with headscope figures.") from None
+    kept = study.folder / f"figures{study.suffix}" / f"{wanted.name}.png"
+    if kept.is_file() and kept.stat().st_mtime >= study.written:
+        try:
+            with Image.open(kept) as image:
+                says = image.info.get("Description")
+                if says == (figures.described(study, wanted) or None) or (says is None and not wanted.choices):
+                    return image.convert("RGB")
+        except (UnidentifiedImageError, OSError):
+            raise HeadscopeError("the drawn figure can't be read; draw it again with headscope figures.") from None
+    return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
+
+
+def _data_uri(image: Image) -> tuple[str, int, int]:
+    """A WebP as data URI, and its width and height."""
     for lossless, quality in ((True, 80), *((False, quality) for quality in QUALITIES)):
         buffer = io.BytesIO()
         image.save(buffer, "webp", method=4, lossless=lossless, quality=quality)
