@@ -8,7 +8,7 @@ from headscope.insight.roles import ROLES
 
 MARKS: dict[str, tuple[str, str]] = {
     "previous token": ("#0072b2", "P"),
-    "next token": ("#56b4e9", "N"),
+    "next token": ("#2f8cc0", "N"),
     "repeated token": ("#d55e00", "R"),
     "itself": ("#cc79a7", "I"),
     "sentence": ("#009e73", "S"),

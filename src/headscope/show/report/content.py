@@ -22,8 +22,9 @@ from headscope.insight.verdicts import VERDICTS
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
+from headscope.show.report.roles import roles_shown
 from headscope.show.report.slider import slider
-from headscope.show.report.tables import columns_of, ends_of
+from headscope.show.report.tables import columns_of, ends_of, nulls_of
 from headscope.wording import capital, listed, model_label, percent, ranges
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
         slider=slider(study, findings_html),
         left_out=_left_out(study) if isinstance(study, StudyAt) else [],
         example=_example(study),
-        heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads")),
+        heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads"), nulls_of(study, "heads")),
+        roles=roles_shown(study) if study.manifest.kind == "texts" else None,
         stability=_stability(study),
         terms=_terms(study),
         cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
@@ -149,7 +151,7 @@ def _common(study: StudyFolder) -> dict[str, Any]:
         "findings": findings(study),
         "nulls": [name for name in MARKS if name in study.nulls],
         "notices": notices(study),
-        "layers": columns_of(study.layers, study.manifest.gives, ends_of(study, "layers")),
+        "layers": columns_of(study.layers, study.manifest.gives, ends_of(study, "layers"), nulls_of(study, "layers")),
         "paper_model": is_paper_model(study),
     }
 

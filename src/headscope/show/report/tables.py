@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headscope.corpus.null_kinds import CALLED, Null
 from headscope.corpus.traits import TEXT, Traits
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
+from headscope.insight.beside import of_null
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 
@@ -20,12 +22,19 @@ from headscope.measure.declaration import Column
 @dataclass(frozen=True)
 class Cell:
     """text: the number as shown. bar, chance: share of the longest bar of the column; None: no bar, no mark.
-    interval: its 95 % interval as shown, where there is one."""
+    interval: its 95 % interval as shown, where there is one; nulls: what null studies give."""
 
     text: str
     bar: float | None = None
     chance: float | None = None
     interval: str | None = None
+    nulls: str | None = None
+
+    @property
+    def says(self) -> str:
+        """All that stands beside it, for who points at it."""
+        told = [f"95 %: {self.interval}" if self.interval else None, self.nulls]
+        return "; ".join(part for part in told if part)
 
 
 @dataclass(frozen=True)
@@ -42,12 +51,28 @@ class ShownColumn:
 
 Ends = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 """A column -> where the intervals of its rows begin and end."""
+OfNulls = Mapping[str, Mapping[Null, NDArray[np.float64]]]
+"""A column -> what each null gives in its rows."""
 
 
-def columns_of(table: pd.DataFrame, gives: Traits = TEXT, ends: Ends | None = None) -> list[ShownColumn]:
+def columns_of(
+    table: pd.DataFrame, gives: Traits = TEXT, ends: Ends | None = None, nulls: OfNulls | None = None
+) -> list[ShownColumn]:
     """All columns of `heads` or `layers` that this version knows, in their order."""
     known = columns(gives)
-    return [_column(table, known[str(name)], ends or {}) for name in table.columns if name in known]
+    return [_column(table, known[str(name)], ends or {}, nulls or {}) for name in table.columns if name in known]
+
+
+def nulls_of(study: StudyFolder, table: str) -> OfNulls:
+    """Of the columns of `heads` or `layers`; empty where no nulls were measured."""
+    if not study.nulls:
+        return {}
+    measured = (name for name, column in columns(study.manifest.gives).items() if column.value is not None)
+    return {
+        name: {null: of_null(study, null, table, name) for null in study.nulls}
+        for name in measured
+        if name in getattr(study, table)
+    }
 
 
 def ends_of(study: StudyFolder, table: str) -> Ends:
@@ -81,7 +106,7 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def _column(table: pd.DataFrame, term: Column, ends: Ends) -> ShownColumn:
+def _column(table: pd.DataFrame, term: Column, ends: Ends, nulls: OfNulls) -> ShownColumn:
     name = term.name
     topics = " ".join([term.topic.replace(" ", "-"), *(["overview"] if term.overview else [])])
     values = table[name].to_numpy(dtype=np.float64)
@@ -98,10 +123,15 @@ def _column(table: pd.DataFrame, term: Column, ends: Ends) -> ShownColumn:
             _part(value, longest),
             _part(chance, longest),
             None if np.isnan(low) else f"{shown(low, term)} to {shown(high, term)}",
+            _told(nulls.get(name, {}), place, term),
         )
-        for value, chance, low, high in rows
+        for place, (value, chance, low, high) in enumerate(rows)
     ]
     return ShownColumn(name, term, topics, cells)
+
+
+def _told(nulls: Mapping[Null, NDArray[np.float64]], place: int, term: Column) -> str | None:
+    return "; ".join(f"{CALLED[null]}: {shown(values[place], term)}" for null, values in nulls.items()) or None
 
 
 def _part(value: float, longest: Any) -> float | None:
