@@ -48,9 +48,15 @@ def kept_columns(names: list[str], gives: Traits) -> list[str]:
 
 def table_at(name: str, table: pd.DataFrame, high: HighPairs, gives: Traits) -> pd.DataFrame:
     """The table `heads` or `layers` at another threshold: what is made of high pairs anew, pooled over all of them."""
-    made = table[kept_columns(list(table.columns), gives)].copy()
-    for column in columns(gives).values():
-        if column.name in made and column.pooled is not None:
-            value = column.pooled(high)
-            made[column.name] = (value.of_layers() if name == "layers" else value.of_heads()).reshape(-1)
-    return made
+    import pandas as pd
+
+    known = columns(gives)
+    made = {}
+    for kept in kept_columns([str(column) for column in table.columns], gives):
+        pooled = known[kept].pooled
+        if pooled is None:
+            made[kept] = table[kept].to_numpy()
+        else:
+            value = pooled(high)
+            made[kept] = (value.of_layers() if name == "layers" else value.of_heads()).reshape(-1)
+    return pd.DataFrame(made, index=table.index)

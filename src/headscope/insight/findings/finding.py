@@ -46,6 +46,13 @@ class Quantity:
             return None
         return None if math.isnan(value) else value
 
+    def rows(self, study: StudyFolder) -> NDArray[np.float64]:
+        """The number of each row of the table by itself."""
+        value, *per = (
+            np.sum([study.column(self.table, name) for name in names], 0) for names in (self.columns, self.per) if names
+        )
+        return _divided(value, per[0]) if per else value
+
     def _mean(self, study: StudyFolder, columns: Sequence[str]) -> float:
         values = np.sum([study.column(self.table, name)[list(self.places)] for name in columns], 0)
         known = values[~np.isnan(values)]
@@ -229,9 +236,12 @@ def _of_null(quantity: Quantity, null: Null, study: StudyFolder) -> float | None
     if null != "weights" or quantity.table == "layers":
         return quantity.of(study)
     heads = study.manifest.model.heads
-    rows = {layer * heads + head for layer in {place // heads for place in quantity.places} for head in range(heads)}
-    found = [value for row in rows if (value := replace(quantity, places=(row,)).of(study)) is not None]
-    return (min if quantity.lower_is_more else max)(found, default=None)
+    try:
+        values = quantity.rows(study).reshape(-1, heads)[[place // heads for place in quantity.places]]
+    except AbsentError:
+        return None
+    known = values[~np.isnan(values)]
+    return float(known.min() if quantity.lower_is_more else known.max()) if len(known) else None
 
 
 def _apart(study: StudyFolder, quantity: Quantity, chance: Quantity | None) -> Ends | None:
