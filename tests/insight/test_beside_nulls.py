@@ -135,3 +135,19 @@ def test_a_summary_counts_roles_and_says_how_stable_they_are(planted_study: Stud
     assert "both halves" in told
     assert list(rules_of(["near"])) == ["near"]
     assert "≤ 0.5" in rules_of(["near"])["near"]
+
+
+def test_the_report_shows_what_each_head_does_beside_nulls(planted_study: Study, tmp_path: Path) -> None:
+    page = planted_study.report(tmp_path / "report.html").read_text("utf-8")
+    assert "What each head does" in page
+    assert "Layer 0, head 0: previous token" in page
+    assert "random weights: " in page
+    assert "attention on the previous token ≥ 0.4" in page
+
+
+def test_the_report_of_a_study_without_nulls_says_how_to_have_roles(tiny, sample, tmp_path: Path) -> None:
+    study = headscope.study(tiny, sample[:10], out=tmp_path / "s", length=32, progress=False)
+    page = study.report().read_text("utf-8")
+    assert "What each head does" in page
+    assert "headscope nulls" in page
+    assert "rolemap" not in page.partition("</style>")[2]
