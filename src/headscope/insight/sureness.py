@@ -28,6 +28,8 @@ CLEARLY = 1.1
 
 def estimate(study: StudyFolder, table: str, *names: str) -> Estimate | None:
     """The sum of some columns, a number a row; None where the study does not tell how sure they are."""
+    if study.manifest.groups is None:
+        return None  # As an error would say too; but at other thresholds this is asked thousands of times.
     try:
         found = [study.jackknife.estimate(table, name) for name in names]
     except (AbsentError, NotByGroup, HeadscopeError):

@@ -93,7 +93,7 @@ def lines(study: StudyFolder) -> Finding | None:
         value,
         f"lines on separators, {where}",
         chance,
-        figure="3",
+        figure="4",
         quantity=quantity,
         layers=layers_at(study, *named),
         nothing_there=not favoured,

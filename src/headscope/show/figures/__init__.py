@@ -97,9 +97,11 @@ def draw(study: StudyFolder, number: int | str, **choices: Any) -> Figure:
 
 
 def shown(study: StudyFolder, number: int | str, **choices: Any) -> Shown | None:
-    """Which layers and heads a figure draws; None: all."""
+    """Which layers and heads a figure draws; None: all. Choices: as those of `draw`."""
     module = _module(number)
-    found: Shown | None = module.shows(study, **choices) if hasattr(module, "shows") else None
+    if not hasattr(module, "shows"):
+        return None
+    found: Shown = module.shows(study, **choices)
     return found
 
 
@@ -121,7 +123,8 @@ def save_all(
     progress: bool = True,
     **choices: Any,
 ) -> list[Path]:
-    """Draw all figures, or only some, into a folder, by default `figures` in that of the study.
+    """Draw all figures, or only some, into a folder, by default `figures` in that of the study. A file says in its
+    description which layers and heads it shows.
 
     A figure that has no such choice (the atlas no heads) is drawn without it. A study without an example, such as a
     part of a larger one, has no figures of one text, and one at another threshold none of what is known at its own.
@@ -161,20 +164,15 @@ def save(
                     if all_or_none:
                         raise
                     continue
+                drawn = str(shown(study, each.number, **each.choices) or "")
                 for suffix in formats:
                     path = target / f"{each.name}.{suffix}"
-                    style.save(figure, path, _module(each.number).TITLE, described(study, each))
+                    style.save(figure, path, _module(each.number).TITLE, drawn)
                     written.append(path)
                 bar.advance(1)
     except OSError as problem:
         raise HeadscopeError(f"Figures can't be written to {target}: {problem.strerror or problem}.") from None
     return written
-
-
-def described(study: StudyFolder, wanted: Wanted) -> str:
-    """What a figure draws, as its file says it: two with the same words show the same."""
-    chosen = {name: value for name, value in wanted.choices.items() if name in ("layers", "heads")}
-    return str(shown(study, wanted.number, **chosen) or "")
 
 
 def drawable(study: StudyFolder) -> list[str]:

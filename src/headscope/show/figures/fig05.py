@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headscope.insight import choices
+from headscope.measure.definitions import attention_lines
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
@@ -82,5 +83,8 @@ def most_telling(study: StudyFolder, layers: Sequence[int]) -> tuple[int, int]:
     view = study.example
     table = study.heads[study.heads.layer.isin(layers)].sort_values("block_contrast", ascending=False, kind="stable")
     places = list(zip(table["layer"].tolist(), table["head"].tolist(), strict=True))
-    few = [place for place in places if FEWEST <= len(view.lines(*place)) <= view.size / 3]
+    lines = attention_lines(np.asarray(view.attention), view.line_threshold).sum(-1)
+    few = [
+        (layer, head) for layer, head in places if FEWEST <= lines[view.attention.place(layer), head] <= view.size / 3
+    ]
     return max((few or places)[:TRIED], key=lambda place: np.nan_to_num(view.blocks(*place).contrast, nan=-np.inf))

@@ -99,7 +99,8 @@ def save(figure: Figure, path: Path, title: str, description: str = "") -> None:
             FigureCanvasSVG(figure).print_svg(path, metadata={**said, "Date": None})  # type: ignore[no-untyped-call]
         elif path.suffix == ".png":
             before, figure.dpi = figure.dpi, DPI
-            FigureCanvasAgg(figure).print_png(path, metadata=said)  # type: ignore[no-untyped-call]
+            # At 6, the default, packing takes half as long again and saves 2 %.
+            FigureCanvasAgg(figure).print_png(path, metadata=said, pil_kwargs={"compress_level": 4})  # type: ignore[no-untyped-call]
             figure.dpi = before
         else:
             figure.savefig(path, dpi=DPI)
