@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headscope.corpus.null_kinds import NULLS, Null
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.measure.catalogue import columns
 
-BESIDE = ("layer", "head", "column", "value", "low", "high", "chance", "chance_by_distance", *NULLS)
+Numbers = NDArray[np.float64]
+Ends = Mapping[str, tuple[Numbers, Numbers]]
+"""A column -> where the intervals of its rows begin and end."""
 
 
 def beside(study: StudyFolder) -> pd.DataFrame:
@@ -24,7 +29,7 @@ def beside(study: StudyFolder) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def of_null(study: StudyFolder, null: Null, table: str, name: str) -> np.ndarray:
+def of_null(study: StudyFolder, null: Null, table: str, name: str) -> Numbers:
     """A column of `heads` or `layers` as a null has it, beside that of the study; NaN where it has none."""
     rows = len(getattr(study, table))
     try:
@@ -43,7 +48,7 @@ def of_null(study: StudyFolder, null: Null, table: str, name: str) -> np.ndarray
 def _of_table(study: StudyFolder, table: str) -> pd.DataFrame:
     rows: pd.DataFrame = getattr(study, table)
     nothing = np.full(len(rows), np.nan)
-    ends = _ends(study, table)
+    ends = ends_of(study, table)
     found = []
     for name, column in columns(study.manifest.gives).items():
         if column.value is None or name not in rows:
@@ -69,7 +74,8 @@ def _of_table(study: StudyFolder, table: str) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def _ends(study: StudyFolder, table: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def ends_of(study: StudyFolder, table: str) -> Ends:
+    """Of the columns of `heads` or `layers` that have intervals; none where the study has none."""
     try:
         intervals = study.intervals
     except AbsentError:

@@ -13,6 +13,7 @@ from headscope.corpus.null_kinds import CALLED
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyAt, StudyFolder
+from headscope.insight.beside import ends_of
 from headscope.insight.claims import claims, heading, is_paper_model
 from headscope.insight.every_threshold import at_every_threshold
 from headscope.insight.findings import Finding, findings
@@ -24,7 +25,7 @@ from headscope.measure.declaration import Column
 from headscope.show.report.pictures import pictures
 from headscope.show.report.roles import roles_shown
 from headscope.show.report.slider import slider
-from headscope.show.report.tables import columns_of, ends_of, nulls_of
+from headscope.show.report.tables import columns_of, nulls_of
 from headscope.wording import capital, listed, model_label, percent, ranges
 
 if TYPE_CHECKING:

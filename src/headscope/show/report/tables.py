@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from headscope.corpus.null_kinds import CALLED, Null
 from headscope.corpus.traits import TEXT, Traits
-from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
-from headscope.insight.beside import of_null
+from headscope.insight.beside import Ends, of_null
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 
@@ -49,8 +48,6 @@ class ShownColumn:
         return f"{self.term.label},\u00a0%" if self.term.unit == "share" else self.term.label
 
 
-Ends = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""A column -> where the intervals of its rows begin and end."""
 OfNulls = Mapping[str, Mapping[Null, NDArray[np.float64]]]
 """A column -> what each null gives in its rows."""
 
@@ -72,19 +69,6 @@ def nulls_of(study: StudyFolder, table: str) -> OfNulls:
         name: {null: of_null(study, null, table, name) for null in study.nulls}
         for name in measured
         if name in getattr(study, table)
-    }
-
-
-def ends_of(study: StudyFolder, table: str) -> Ends:
-    """Of the columns of `heads` or `layers` that have intervals; none where the study has none."""
-    try:
-        intervals = study.intervals
-    except AbsentError:
-        return {}
-    rows = intervals[(intervals["head"] >= 0) == (table == "heads")]
-    return {
-        str(name): (of_column["low"].to_numpy(np.float64), of_column["high"].to_numpy(np.float64))
-        for name, of_column in rows.groupby("column", sort=False)
     }
 
 
