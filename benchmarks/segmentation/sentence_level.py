@@ -8,13 +8,32 @@ from headscope.corpus.sentences import sentence_starts
 from headscope.corpus.tokenizing import tokens_of
 from headscope.model.loading import Model
 
+ADDED = [
+    "harbour-pilot",
+    "human-heart",
+    "lake-titicaca",
+    "lentil-soup",
+    "lost-umbrella",
+    "mirage",
+    "opening-a-web-page",
+    "planets-in-figures",
+    "reading-room-notice",
+    "retrying-requests",
+    "silent-film",
+    "timbuktu",
+    "town-clock",
+    "x-rays",
+]
+"""Sample texts that came after the settings were chosen; without them the others stand in the order of that time."""
+
 
 def sentence_table(model: Model) -> list[str]:
     """Precision, recall and F1 of the characters at which units begin, nupunkt's being the reference.
 
-    The settings were chosen on the first, third, ... of the sample texts; what is reported is of the others.
+    The settings were chosen on the first, third, ... of the articles; what is reported is of the others.
     """
-    texts = [text.text for text in headscope.sample_texts()][1::2]
+    added = {f"sample/{name}.txt" for name in ADDED}
+    texts = [text.text for text in headscope.sample_texts() if text.origin not in added][1::2]
     lines = [f"sentence-like units, {len(texts)} sample texts, against nupunkt", ""]
     lines += ["| | precision | recall | F1 |", "|---|---|---|---|"]
     for name, starts in (("attention lines", _by_lines), ("after every . ! ?", _by_marks)):

@@ -22,14 +22,26 @@ def strings(source) -> list[str]:
     return [text.text for text in source]
 
 
-def test_the_sample_holds_sixty_articles_of_250_words():
+def test_the_sample_holds_sixty_articles_and_texts_of_other_shapes_and_lengths():
     articles = list(sample_texts())
-    assert len(articles) >= 60
-    assert min(len(article.text.split()) for article in articles) >= 250
+    words = [len(article.text.split()) for article in articles]
+    assert sum(400 <= count <= 500 for count in words) >= 60
+    assert sum(30 <= count <= 90 for count in words) >= 2
+    assert sum(1200 <= count <= 1800 for count in words) >= 2
     assert len({article.text for article in articles}) == len(articles)
-    everything = " ".join(article.text for article in articles)
+    assert [article.origin for article in articles] == sorted(article.origin for article in articles)
+    everything = "\n".join(article.text for article in articles)
     tripwires = (r"\bDr\. ", r"\be\.g\.", r"\d\.\d", r"\d,\d{3}", r"[éüøñ]", r"[“\"]", r"\w-\w", r"; ", r"\bc\. \d")
-    for tripwire in tripwires:
+    shapes = (
+        r"(?m)^## \w",
+        r"(?m)^- \w",
+        r"(?m)^1\. ",
+        r"(?m)^    def ",
+        r"https://\S",
+        r"(?m)^“.*”$",
+        r"(?m)^What.*\?$",
+    )
+    for tripwire in (*tripwires, *shapes):
         assert re.search(tripwire, everything), tripwire
 
 

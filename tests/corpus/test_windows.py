@@ -112,6 +112,18 @@ def test_a_short_window_is_left_out_and_counted_or_padded(minilm):
     assert (batch.ids[0, 5:] == minilm.tokenizer.pad_token_id).all()
 
 
+@pytest.mark.parametrize("short", ["drop", "pad"])
+def test_sample_texts_shorter_than_a_window_are_left_out_and_counted_or_padded(minilm, sample, short):
+    few = {text for text in sample if len(text.split()) < 90}
+    assert few
+    cutter = Cutter(minilm.tokenizer, Options(length=128, windows="first", short=short))
+    texts = [Text(str(n), text) for n, text in enumerate(sample)]
+    windows = list(cut_all(texts, cutter, counts := Counts(), most=None))
+    left_out = few if short == "drop" else set()
+    assert {window.text.text for window in windows} == set(sample) - left_out
+    assert (counts.texts, counts.texts_without_window) == (len(sample), len(left_out))
+
+
 def test_a_text_without_tokens_gives_no_window(minilm):
     counts = Counts()
     assert windows_of(minilm, " \n ", counts, length=32, short="pad") == []

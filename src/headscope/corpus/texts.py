@@ -284,7 +284,7 @@ def read_texts(
 
 
 def sample_texts() -> Texts:
-    """The built-in texts: encyclopaedia-style articles written for headscope."""
+    """The built-in texts, written for headscope: encyclopaedia-style articles, and some of other shapes and lengths."""
     folder = resources.files("headscope") / "data" / "texts"
     articles = sorted((item for item in folder.iterdir() if item.name.endswith(".txt")), key=lambda i: i.name)
     texts = [article.read_text("utf-8") for article in articles]
