@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import headscope
@@ -107,7 +108,7 @@ def _observed(
         seen_here, sums_here = seen.layer(layer), sums[layer]
         clock.time(
             "attention, its sums and lines (also in the pass below)",
-            lambda: attention_pass(attention, lengths, heads, tokens, options, sums_here, seen_here),
+            lambda: attention_pass(attention, output, lengths, heads, tokens, options, sums_here, seen_here),
         )
         clock.time("similarity, Z Zᵀ (also in the pass below)", lambda: output @ output.mT)
         clock.time(
@@ -130,16 +131,17 @@ def _attention_pass() -> Callable[..., None]:
     """
     import numba
 
+    from headscope.measure.kernel import Columns, layer_of
     from headscope.measure.kernel import _attention as of_one_head
-    from headscope.measure.kernel import layer_of
 
     @numba.njit(error_model="numpy")
-    def of_all_heads(layer):
+    def of_all_heads(layer, columns, block_ends):
         for place in range(layer.attention.shape[1]):
-            of_one_head(place, layer)
+            of_one_head(place, layer, columns, block_ends)
 
     def run(
         attention: torch.Tensor,
+        output: torch.Tensor,
         lengths: torch.Tensor,
         heads: slice,
         tokens: Tokens,
@@ -147,8 +149,16 @@ def _attention_pass() -> Callable[..., None]:
         sums: LayerSums,
         seen: Seen,
     ) -> None:
+        windows, _, length, _ = attention.shape
         no_similarity = torch.empty(0, 0, 0)
-        of_all_heads(layer_of(attention, no_similarity, lengths, heads.start, tokens, options, sums, seen))
+        layer = layer_of(attention, no_similarity, lengths, output, heads.start, tokens, options, sums, seen)
+        columns = Columns(
+            received=np.empty(length, np.float64),
+            is_line=np.empty(length, np.float32),
+            off_line=np.empty(length, np.float32),
+            chosen=np.empty(length, np.int64),
+        )
+        of_all_heads(layer, columns, np.empty((windows, length), np.int64))
 
     return run
 

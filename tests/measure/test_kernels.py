@@ -73,7 +73,7 @@ class TestKeeping:
 def test_all_that_is_summed_and_seen_goes_into_the_kernel_by_its_name() -> None:
     assert {field.name for field in fields(observation.LayerSums)} <= set(Layer._fields)
     places = {**_COUNT, **_NUMBER}
-    by_torch = {"random_focal", "random_focal_pairs", "mean_vector_share"}
+    by_torch = {"random_focal", "random_focal_pairs"}
     named = {value for name, value in vars(kernel).items() if name.isupper() and isinstance(value, int)}
     assert {place for name, place in places.items() if name not in by_torch} <= named
 

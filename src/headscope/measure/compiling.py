@@ -10,9 +10,10 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 
-compiled = numba.njit(error_model="numpy")
-inlined = numba.njit(error_model="numpy", inline="always")
-"""Where a structure of many arrays goes in for every window: handing it over takes longer than counting a row."""
+_FOR_OTHERS: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+compiled = numba.njit(error_model="numpy", **_FOR_OTHERS)
+"""For what other compiled functions call, for every row. To hand over arrays, and to count who holds a part of which,
+takes longer than a row itself; so these become part of whoever calls them and count nothing, and can't make arrays."""
 
 
 def compiled_for_good(function: Callable[..., Any], signature: Any) -> Any:

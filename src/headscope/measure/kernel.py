@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measure.bins import COARSE_EDGES, CUT, EQUAL_BINS, FINE_BINS, NEAR_ONE, SHIFT, THRESHOLDS, VALUE_BINS
-from headscope.measure.compiling import compiled, compiled_for_good, inlined
+from headscope.measure.compiling import compiled, compiled_for_good
 from headscope.measure.declaration import DIAGONALS, RELATIONS
-from headscope.measure.definitions_torch import compared, mean_vector_share
+from headscope.measure.definitions_torch import compared
 from headscope.measure.observation import EQUAL, NO_PAIR, ROUNDING, TOGETHER, LayerSums, Tokens
 from headscope.measure.seen import COUNTS, NUMBERS, Seen, places
 from headscope.options import Options
@@ -43,6 +43,7 @@ PAIRS, REPEATS, IN_SENTENCE = _COUNT["pairs"], _COUNT["repeats"], _COUNT["togeth
 BOTH, DISTANCE, LINES = _COUNT["repeats_together"], _COUNT["distance"], _COUNT["lines"]
 FOCAL, FOCAL_PAIRS = _COUNT["focal"], _COUNT["focal_pairs"]
 PEAK, CONTRAST, NOISE_SQUARE = _NUMBER["peak"], _NUMBER["contrast"], _NUMBER["noise_square"]
+MEAN_VECTOR_SHARE = _NUMBER["mean_vector_share"]
 REPEATS_EXPECTED, TOGETHER_EXPECTED = _NUMBER["repeats_expected"], _NUMBER["together_expected"]
 SIGNAL_EQUAL, SIGNAL_TOGETHER = _NUMBER["signal_equal"], _NUMBER["signal_together"]
 ATTENTION_TO, CARRIED_TO = _NUMBER["attention_to"], _NUMBER["carried_to"]
@@ -55,21 +56,23 @@ Array = NDArray[Any]
 class Layer(NamedTuple):
     """Everything that the heads of one layer are observed with.
 
-    first: the number of the first head whose attention (B, heads, S, S) and lengths (B, heads, S) are at hand.
-    similarity: (B, S, S) of the head that is observed, of which the pairs are set. The rest is of `Options`, `Tokens`,
-    `LayerSums` and `Seen`, of all heads.
+    first: the number of the first head whose attention (B, heads, S, S), lengths (B, heads, S) and output
+    (B, S, heads, d) are at hand. similarity: (B, S, S) of the head that is observed, of which the pairs are set. The
+    rest is of `Options`, `Tokens`, `LayerSums` and `Seen`, of all heads.
     """
 
     first: Annotated[int, int64]
     similarity: Annotated[Array, float32[:, :, ::1]]
     attention: Annotated[Array, float32[:, :, :, ::1]]
     lengths: Annotated[Array, float32[:, :, ::1]]
+    output: Annotated[Array, float32[:, :, :, ::1]]
     threshold: Annotated[np.float32, float32]
     line_threshold: Annotated[float, float64]
     size: Annotated[Array, int64[::1]]
     part: Annotated[Array, boolean[:, ::1]]
     kind: Annotated[Array, int64[:, ::1]]
     ids: Annotated[Array, int64[:, ::1]]
+    same_id: Annotated[Array, int64[:, ::1]]
     group: Annotated[Array, int64[::1]]
     flags: Annotated[Array, int8[:, :, ::1]]
     by_distance: Annotated[Array, float64[:, :, ::1]]
@@ -86,6 +89,16 @@ class Layer(NamedTuple):
     numbers: Annotated[Array, float64[:, :, ::1]]
 
 
+class Columns(NamedTuple):
+    """What is known of the columns of one A, (S,): their sums, 1 where one is a line and where it is none, and the
+    numbers of some of them."""
+
+    received: Array
+    is_line: Array
+    off_line: Array
+    chosen: Array
+
+
 class Rows(NamedTuple):
     """What is known of one row of C, (S,): the largest above it, 1 where a token takes part, N, which N are high, and
     the cells that they are counted into: `fine`, by relation and fine bin, and `threshold`, 0 below all of them."""
@@ -93,7 +106,6 @@ class Rows(NamedTuple):
     best: Array
     mask: Array
     normalised: Array
-    below_one: Array
     high: Array
     fine: Array
     threshold: Array
@@ -109,8 +121,9 @@ class Spectra(NamedTuple):
 
 class PerToken(NamedTuple):
     """Summed over the rows of one C, (S,): N within the block, the square of N, N of equal tokens and of tokens in one
-    sentence; the high pairs that a token is in, and those of them whose other token is equal.
-    distance, by_distance: (2 S,), the high pairs and N by j - i, from the middle on."""
+    sentence; the high pairs that a token is in, and those of them whose other token is equal. twice: at `same_id`,
+    twice the high pairs that include such a token. distance, by_distance: (2 S,), the high pairs and N by j - i, from
+    the middle on."""
 
     inside: Array
     square: Array
@@ -118,6 +131,7 @@ class PerToken(NamedTuple):
     together: Array
     degree: Array
     equal_degree: Array
+    twice: Array
     distance: Array
     by_distance: Array
 
@@ -152,16 +166,14 @@ def observe(
 ) -> None:
     """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d), and the lengths of their values
     (B, H, S), of these heads; `sums` and `seen` of all heads of this layer."""
-    output = output.float()
-    seen.of(heads).mean_vector_share.copy_(mean_vector_share(output, tokens.part))
-    output = compared(output, tokens.part, options.similarity)
     windows, count, length, _ = attention.shape
     similarity = torch.empty(windows, length, length)
-    layer = layer_of(attention, similarity, lengths, heads.start, tokens, options, sums, seen)
+    layer = layer_of(attention, similarity, lengths, output, heads.start, tokens, options, sums, seen)
+    vectors = compared(output.float(), tokens.part, options.similarity)
     for place in range(count):
         for i in range(0, length, ROWS):
-            rows = output[:, place, i : i + ROWS]
-            torch.bmm(rows, output[:, place, i:].mT, out=similarity[:, i : i + ROWS, i:])
+            rows = vectors[:, place, i : i + ROWS]
+            torch.bmm(rows, vectors[:, place, i:].mT, out=similarity[:, i : i + ROWS, i:])
         _observe(place, layer)
 
 
@@ -169,6 +181,7 @@ def layer_of(
     attention: Tensor,
     similarity: Tensor,
     lengths: Tensor,
+    output: Tensor,
     first: int,
     tokens: Tokens,
     options: Options,
@@ -180,12 +193,14 @@ def layer_of(
         similarity=similarity.numpy(),
         attention=attention.float().contiguous().numpy(),
         lengths=lengths.float().contiguous().numpy(),
+        output=output.float().transpose(1, 2).contiguous().numpy(),
         threshold=np.float32(options.threshold),
         line_threshold=options.line_threshold,
         size=tokens.size.numpy(),
         part=tokens.part.numpy(),
         kind=tokens.kind.numpy(),
         ids=tokens.ids.numpy(),
+        same_id=tokens.same_id.numpy(),
         group=tokens.group.numpy(),
         flags=tokens.flags.numpy(),
         by_distance=tokens.by_distance.numpy(),
@@ -204,18 +219,12 @@ def layer_of(
 
 
 @compiled
-def _attention(place, layer):
-    """Find the lines of each window, and add A to the sums on lines and without them.
-
-    Returns for each token where its block ends, (B, S).
-    """
+def _attention(place, layer, columns, block_ends):
+    """Find the lines of each window, and for each token where its block ends, (B, S); add A to the sums on lines and
+    without them."""
     h = layer.first + place
-    windows, _, length, _ = layer.attention.shape
-    received = np.empty(length, np.float64)
-    is_line = np.empty(length, np.float32)
-    off_line = np.empty(length, np.float32)
-    block_ends = np.empty((windows, length), np.int64)
-    for b in range(windows):
+    received, is_line, off_line = columns.received, columns.is_line, columns.off_line
+    for b in range(len(block_ends)):
         matrix, size, kind, block_end = layer.attention[b, place], layer.size[b], layer.kind[b], block_ends[b]
         lengths = layer.lengths[b, place]
         numbers, counts = layer.numbers[b, h], layer.counts[b, h]
@@ -240,9 +249,8 @@ def _attention(place, layer):
                 begin = j + 1
         block_end[begin:size] = size
         _diagonals(matrix, size, numbers)
-        _add_columns(matrix, size, is_line, layer.attention_sum_on_lines[h])
-        _add_columns(matrix, size, off_line, layer.attention_sum_without_lines[h])
-    return block_ends
+        _add_columns(matrix, size, is_line, columns.chosen, layer.attention_sum_on_lines[h])
+        _add_columns(matrix, size, off_line, columns.chosen, layer.attention_sum_without_lines[h])
 
 
 @compiled
@@ -259,17 +267,47 @@ def _diagonals(matrix, size, numbers):
 
 
 @compiled
-def _add_columns(matrix, size, chosen, total):
-    """Add the columns that are chosen, 1 of 0 and 1. Where they are few the others are not touched."""
-    columns = np.flatnonzero(chosen[:size])
-    if len(columns) < size // 4:
+def _add_columns(matrix, size, wanted, chosen, total):
+    """Add the columns that are wanted, 1 of 0 and 1. Where they are few the others are not touched."""
+    count = 0
+    for j in range(size):
+        if wanted[j]:
+            chosen[count] = j
+            count += 1
+    if count < size // 4:
         for i in range(size):
-            for column in columns:
+            for column in chosen[:count]:
                 total[i, column] += matrix[i, column]
     else:
         for i in range(size):
             for j in range(size):
-                total[i, j] += matrix[i, j] * chosen[j]
+                total[i, j] += matrix[i, j] * wanted[j]
+
+
+@compiled
+def _output(place, layer, summed, square):
+    """Of the squared length of each window's Z, the share in the mean vector of the tokens that take part; NaN where Z
+    is 0. summed, square: (d,), room for sums over the tokens."""
+    for b in range(len(layer.output)):
+        part, output = layer.part[b], layer.output[b]
+        summed[:] = 0
+        square[:] = 0
+        for i in range(layer.size[b]):
+            if part[i]:
+                _add_vector(output[i, place], summed, square)
+        of_sum, of_all = 0.0, 0.0
+        for k in range(len(summed)):
+            of_sum += summed[k] * summed[k]
+            of_all += square[k]
+        layer.numbers[b, layer.first + place, MEAN_VECTOR_SHARE] = of_sum / part.sum() / of_all
+
+
+@compiled
+def _add_vector(vector, summed, square):
+    for k in range(len(vector)):
+        value = np.float64(vector[k])
+        summed[k] += value
+        square[k] += value * value
 
 
 @compiled
@@ -306,7 +344,7 @@ def _has_nan(matrix, size):
     return False
 
 
-@inlined
+@compiled
 def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
     """Everything that is counted over the pairs of one window and head.
 
@@ -323,7 +361,8 @@ def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
     of_equal[:] = 0
     of_together[:] = 0
     by_distance[:] = 0
-    mask[:] = part
+    for j in range(len(part)):
+        mask[j] = part[j]
     length = len(part)
     end = _rounded_up(size, length)
     pairs, repeats, together, repeats_together = 0, 0, 0, 0
@@ -339,13 +378,7 @@ def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
             row[begin:end], flags[i, begin:end], square[begin:end], of_equal[begin:end], of_together[begin:end]
         )
         _add(row[begin:end], by_distance[length + begin - i : length + end - i])
-        _cells(
-            row[begin:end],
-            flags[i, begin:end],
-            rows.below_one[begin:end],
-            rows.fine[begin:end],
-            rows.threshold[begin:end],
-        )
+        _cells(row[begin:end], flags[i, begin:end], rows.fine[begin:end], rows.threshold[begin:end])
         _count_values(rows.fine[begin:end], spectra.relations)
         _count_distances(rows.threshold[i + 1 : size], spectra.distances)
         found = _find_high(row[begin:end], layer.threshold, high[begin:end])
@@ -390,22 +423,19 @@ def _add_relations(row, flags, square, equal, together):
 
 
 @compiled
-def _cells(row, flags, below_one, fine, threshold):
+def _cells(row, flags, fine, threshold):
     """The cells of a row of N: by relation and fine bin, and by threshold; see `bins`."""
     for j in range(len(row)):
         fine[j] = np.int32((np.float64(row[j]) + 1.0) * (CUT * VALUE_BINS / 2))
     for j in range(len(row)):
-        below_one[j] = np.float32(1.0) - row[j]
-    bits = below_one.view(np.int32)
-    for j in range(len(row)):
-        near_one = min(max((np.int32(NEAR_ONE) - bits[j]) >> np.int32(SHIFT), np.int32(0)), np.int32(NEAR_ONE_BINS - 1))
+        bits = np.float32(np.float32(1.0) - row[j]).view(np.int32)
+        near_one = min(max((np.int32(NEAR_ONE) - bits) >> np.int32(SHIFT), np.int32(0)), np.int32(NEAR_ONE_BINS - 1))
         equal = max(fine[j], np.int32(0))
         # A fifth of it, for all that fine bins can be: of the value spectrum, the bin that it lies in.
         value = (equal * np.int32(52429)) >> np.int32(18)
         threshold[j] = min(max(value, np.int32(BELOW_ALL)) - np.int32(BELOW_ALL), np.int32(LAST_THRESHOLD))
-        fine[j] = equal if equal < EQUAL_BINS else np.int32(EQUAL_BINS) + near_one
-    for j in range(len(row)):
-        fine[j] += np.int32(flags[j]) * np.int32(FINE_BINS)
+        bin_of_all = equal if equal < EQUAL_BINS else np.int32(EQUAL_BINS) + near_one
+        fine[j] = bin_of_all + np.int32(flags[j]) * np.int32(FINE_BINS)
 
 
 @compiled
@@ -453,7 +483,7 @@ def _count_flags(high, flags, equal_degree):
     return equal, same, both
 
 
-@inlined
+@compiled
 def _by_distance(b, h, layer, distance, numbers, counts):
     """What the distances of the high pairs tell, (S,): their sum, and how many would be of equal tokens, or within one
     sentence, if they were drawn from all pairs of each distance."""
@@ -472,7 +502,7 @@ def _by_distance(b, h, layer, distance, numbers, counts):
     numbers[TOGETHER_EXPECTED] = together_expected
 
 
-@inlined
+@compiled
 def _residuals(b, layer, per_token, numbers):
     """r is N less its mean at the same distance: its sum over pairs of equal tokens and within one sentence, and its
     square over all. From sums alone: (sum of N) - (pairs) x (mean), and likewise for squares."""
@@ -513,23 +543,19 @@ def _contrast(size, part, block_end, per_token):
 
 
 @compiled
-def _focal(ids, size, per_token):
+def _focal(ids, same_id, size, per_token):
     """The token in the most high pairs and how many include it; a pair of equal tokens counts once."""
-    degree, equal_degree = per_token.degree, per_token.equal_degree
+    degree, equal_degree, twice = per_token.degree, per_token.equal_degree, per_token.twice
+    twice[:] = 0
+    for j in range(size):
+        twice[same_id[j]] += 2 * degree[j] - equal_degree[j]
     focal = np.int64(-1)
     most = np.int64(0)
-    counted = np.zeros(size, np.bool_)
-    for i in range(size):
-        if counted[i] or degree[i] == 0:
-            continue
-        twice = np.int64(0)
-        for j in range(i, size):
-            if ids[j] == ids[i]:
-                counted[j] = True
-                twice += 2 * degree[j] - equal_degree[j]
-        if twice > most or (twice == most and ids[i] < focal):
-            most = twice
-            focal = ids[i]
+    for j in range(size):
+        included = twice[same_id[j]]
+        if included > most or (included == most and ids[j] < focal):
+            most = included
+            focal = ids[j]
     return focal, most // 2
 
 
@@ -545,10 +571,12 @@ def _hand_on_relations(relations, edges, spectrum, of_group):
     for relation in range(len(RELATIONS)):
         _add(counted[relation], spectrum[relation])
     for c in range(len(edges) - 1):
-        neither = counted[0, edges[c] : edges[c + 1]].sum()
-        equal = counted[EQUAL, edges[c] : edges[c + 1]].sum()
-        together = counted[TOGETHER, edges[c] : edges[c + 1]].sum()
-        both = counted[EQUAL + TOGETHER, edges[c] : edges[c + 1]].sum()
+        neither, equal, together, both = 0, 0, 0, 0
+        for fine in range(edges[c], edges[c + 1]):
+            neither += counted[0, fine]
+            equal += counted[EQUAL, fine]
+            together += counted[TOGETHER, fine]
+            both += counted[EQUAL + TOGETHER, fine]
         of_group[0, c] += neither + equal + together + both
         of_group[1, c] += equal + both
         of_group[2, c] += together + both
@@ -562,35 +590,11 @@ def _hand_on_distances(distances, total):
         _add(distances[d, 1:], total[d])
 
 
-@partial(compiled_for_good, signature=SIGNATURE)
-def _observe(place, layer):
-    """One head, by its place among those whose attention is at hand."""
+@compiled
+def _similarity(place, layer, block_ends, rows, spectra, per_token):
+    """Everything that is summed and counted over the pairs of each window."""
     h = layer.first + place
-    windows, _, length, _ = layer.attention.shape
-    block_ends = _attention(place, layer)
-    rows = Rows(
-        best=np.empty(length, np.float32),
-        mask=np.empty(length, np.float32),
-        normalised=np.empty(length, np.float32),
-        below_one=np.empty(length, np.float32),
-        high=np.empty(length, np.int32),
-        fine=np.empty(length, np.int32),
-        threshold=np.empty(length, np.int32),
-    )
-    spectra = Spectra(
-        relations=np.zeros((COPIES, (NO_PAIR + 1) * FINE_BINS), np.int32),
-        distances=np.zeros((length, LAST_THRESHOLD + 1), np.int32),
-    )
-    per_token = PerToken(
-        inside=np.empty(length, np.float64),
-        square=np.empty(length, np.float64),
-        equal=np.empty(length, np.float64),
-        together=np.empty(length, np.float64),
-        degree=np.empty(length, np.int32),
-        equal_degree=np.empty(length, np.int32),
-        distance=np.empty(2 * length, np.int32),
-        by_distance=np.empty(2 * length, np.float64),
-    )
+    windows, length = block_ends.shape
     for b in range(windows):
         numbers, counts = layer.numbers[b, h], layer.counts[b, h]
         top = _peak(layer.similarity[b], layer.size[b], layer.part[b], rows.best)
@@ -625,8 +629,48 @@ def _observe(place, layer):
         counts[IN_SENTENCE] = high_pairs.together
         counts[BOTH] = high_pairs.repeats_together
         _by_distance(b, h, layer, per_token.distance[length:], numbers, counts)
-        counts[FOCAL], counts[FOCAL_PAIRS] = _focal(layer.ids[b], layer.size[b], per_token)
+        counts[FOCAL], counts[FOCAL_PAIRS] = _focal(layer.ids[b], layer.same_id[b], layer.size[b], per_token)
         if b == windows - 1 or layer.group[b + 1] != layer.group[b]:
             of_group = layer.spectrum_of_groups[h, layer.group[b]]
             _hand_on_relations(spectra.relations, layer.coarse_edges, layer.spectrum[h], of_group)
     _hand_on_distances(spectra.distances, layer.distance_spectrum[h])
+
+
+@partial(compiled_for_good, signature=SIGNATURE)
+def _observe(place, layer):
+    """One head, by its place among those whose attention is at hand."""
+    windows, _, length, _ = layer.attention.shape
+    width = layer.output.shape[3]
+    columns = Columns(
+        received=np.empty(length, np.float64),
+        is_line=np.empty(length, np.float32),
+        off_line=np.empty(length, np.float32),
+        chosen=np.empty(length, np.int64),
+    )
+    block_ends = np.empty((windows, length), np.int64)
+    rows = Rows(
+        best=np.empty(length, np.float32),
+        mask=np.empty(length, np.float32),
+        normalised=np.empty(length, np.float32),
+        high=np.empty(length, np.int32),
+        fine=np.empty(length, np.int32),
+        threshold=np.empty(length, np.int32),
+    )
+    spectra = Spectra(
+        relations=np.zeros((COPIES, (NO_PAIR + 1) * FINE_BINS), np.int32),
+        distances=np.zeros((length, LAST_THRESHOLD + 1), np.int32),
+    )
+    per_token = PerToken(
+        inside=np.empty(length, np.float64),
+        square=np.empty(length, np.float64),
+        equal=np.empty(length, np.float64),
+        together=np.empty(length, np.float64),
+        degree=np.empty(length, np.int32),
+        equal_degree=np.empty(length, np.int32),
+        twice=np.empty(length, np.int64),
+        distance=np.empty(2 * length, np.int32),
+        by_distance=np.empty(2 * length, np.float64),
+    )
+    _attention(place, layer, columns, block_ends)
+    _output(place, layer, np.empty(width, np.float64), np.empty(width, np.float64))
+    _similarity(place, layer, block_ends, rows, spectra, per_token)

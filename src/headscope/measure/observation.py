@@ -40,13 +40,14 @@ ROUNDING = 1e-12
 class Tokens:
     """What the measures know of the tokens of a batch, on the device of the model.
 
-    ids, kind: (B, S); real: (B, S), not padding; part: (B, S), takes part in pairs; size: (B,). group: (B,), of texts;
-    kind_count: (B, 6), tokens of each kind.
+    ids, kind: (B, S); same_id: (B, S), the first place in the window of the same id; real: (B, S), not padding; part:
+    (B, S), takes part in pairs; size: (B,). group: (B,), of texts; kind_count: (B, 6), tokens of each kind.
     flags: (B, S, S) int8, of every pair i < j: EQUAL, the same id; TOGETHER, in one sentence; NO_PAIR elsewhere.
     by_distance: (B, 3, S) float64, how many pairs of each of `SETS` lie how far apart; index = distance.
     """
 
     ids: Tensor
+    same_id: Tensor
     kind: Tensor
     real: Tensor
     part: Tensor
@@ -69,6 +70,7 @@ class Tokens:
         flags = equal.to(torch.int8) * EQUAL + together.to(torch.int8) * TOGETHER
         return cls(
             ids,
+            equal.long().argmax(-1),
             kind.long(),
             real,
             part,

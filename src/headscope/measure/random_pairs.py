@@ -48,55 +48,54 @@ def start(seed: int, ids: Array) -> np.uint64:
 def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.uint64) -> tuple[Array, Array]:
     """value: (tokens,), each token's place in the sorted list of the window's different ids, of which there are
     `values`. counts: (L, H), pairs to draw. Returns places of the focal tokens, -1 for none, and the pairs that include
-    them, both (L, H)."""
+    them, both (L, H).
+
+    Two numbers go as one, `first << 16 | second`, for no window has 2^16 tokens: the tokens of a pair; and how many
+    pairs include a token and, counted from the end, which it is. The largest of these is the focal token: of two as
+    common, the lower.
+    """
     layers, heads = counts.shape
     tokens = len(value)
     pairs = tokens * (tokens - 1) // 2
-    one = np.empty(pairs, np.int32)
-    other = np.empty(pairs, np.int32)
+    every = np.empty(pairs, np.uint32)
+    place = 0
+    for i in range(tokens):
+        for j in range(i + 1, tokens):
+            every[place] = value[i] << 16 | value[j]
+            place += 1
+    order = np.empty_like(every)
+    chosen = np.empty(pairs, np.int64)
+    most_after = np.empty(pairs + 1, np.int64)
+    degree = np.empty(values, np.int64)
     focal = np.full((layers, heads), -1, np.int64)
     included = np.zeros((layers, heads), np.int64)
-    best_after = np.empty(pairs + 1, np.int32)
-    focal_after = np.empty(pairs + 1, np.int32)
-    degree = np.empty(values, np.int32)
     for h in range(heads):
-        state = np.uint64(begin + np.uint64(h) * np.uint64(0xD1B54A32D192ED03))
-        place = 0
-        for i in range(tokens):
-            for j in range(i + 1, tokens):
-                one[place] = value[i]
-                other[place] = value[j]
-                place += 1
-        degree[:] = 0
-        best = np.int32(0)
-        top = np.int32(-1)
         wanted = counts[:, h].max()
+        state = np.uint64(begin + np.uint64(h) * np.uint64(0xD1B54A32D192ED03))
         for drawn in range(wanted):
-            state = np.uint64(state + np.uint64(0x9E3779B97F4A7C15))
-            mixed = np.uint64(state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = np.uint64(state + np.uint64(drawn + 1) * np.uint64(0x9E3779B97F4A7C15))
+            mixed = np.uint64(mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             mixed = np.uint64(mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             mixed = mixed ^ (mixed >> np.uint64(31))
-            chosen = drawn + np.int64(((mixed >> np.uint64(32)) * np.uint64(pairs - drawn)) >> np.uint64(32))
-            a = one[chosen]
-            b = other[chosen]
-            one[chosen] = one[drawn]
-            other[chosen] = other[drawn]
+            chosen[drawn] = drawn + np.int64(((mixed >> np.uint64(32)) * np.uint64(pairs - drawn)) >> np.uint64(32))
+        order[:] = every
+        degree[:] = 0
+        most = np.int64(0)
+        for drawn in range(wanted):
+            pair = np.uint64(order[chosen[drawn]])
+            order[chosen[drawn]] = order[drawn]
+            a = np.int64(pair >> np.uint64(16))
+            b = np.int64(pair & np.uint64(0xFFFF))
             degree[a] += 1
-            if degree[a] > best or (degree[a] == best and a < top):
-                best = degree[a]
-                top = a
-            if b != a:
-                degree[b] += 1
-                if degree[b] > best or (degree[b] == best and b < top):
-                    best = degree[b]
-                    top = b
-            best_after[drawn + 1] = best
-            focal_after[drawn + 1] = top
+            most = max(most, degree[a] << 16 | (0xFFFF - a))
+            degree[b] += np.int64(a != b)
+            most = max(most, degree[b] << 16 | (0xFFFF - b))
+            most_after[drawn + 1] = most
         for layer in range(layers):
             count = counts[layer, h]
             if count > 0:
-                focal[layer, h] = focal_after[count]
-                included[layer, h] = best_after[count]
+                focal[layer, h] = 0xFFFF - (most_after[count] & 0xFFFF)
+                included[layer, h] = most_after[count] >> 16
     return focal, included
 
 

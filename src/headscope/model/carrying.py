@@ -48,11 +48,9 @@ class Carried:
         values = some.values.float()
         if self.by == "value":
             return _among_heads(_lengths(values), heads).contiguous()
-        # One product a head for all windows: faster than one a head and window, and rounded in the same way.
-        stacked = values.transpose(0, 1).flatten(1, 2)
         factors = self._factor(layer)[some.heads]
-        sharing = factors.view(len(stacked), -1, *factors.shape[1:])
-        return _lengths(stacked[:, None] @ sharing).view(heads, windows, keys).transpose(0, 1).contiguous()
+        sharing = factors.view(values.shape[1], -1, *factors.shape[1:])
+        return _lengths(values[:, :, None] @ sharing).flatten(1, 2)
 
     def _factor(self, layer: int) -> Tensor:
         """Rᵀ of every head, (H, d, d): made when it is first asked for, and once for layers that share a matrix."""
