@@ -20,6 +20,7 @@ from headscope.measure.catalogue import columns
 from headscope.model.loading import Model
 from headscope.show import figures
 from headscope.show.figures import atlas, fig05, rows, style, tokens
+from headscope.wording import percent
 
 SILENT = (1, 2)
 """Layer and head that put out nothing: no high pairs."""
@@ -75,6 +76,14 @@ def test_summed_attention_is_that_of_the_study(study: Study) -> None:
         whole = study.arrays["attention_sum"][layer] / study.windows
         assert_allclose(shown[2 * place], whole[head])
         assert_allclose(shown[2 * place + 1], whole.sum(0))
+
+
+def test_under_summed_attention_stands_how_much_goes_where_a_map_shows_it_in_one_cell(study: Study) -> None:
+    one, summed = study.figure(2, layers=[2], heads=[3]).axes[:2]
+    for axes, table, place in ((one, study.heads, 2 * 4 + 3), (summed, study.layers, 2)):
+        numbers = texts(axes)[-1]
+        assert f"first token {percent(table.attention_to_first[place])}" in numbers
+        assert f"before {percent(table.attention_previous[place])}" in numbers
 
 
 def test_lines_and_diagonals_are_taken_out_of_summed_attention(study: Study) -> None:
