@@ -239,25 +239,22 @@ def intervals_table(
             except NotByGroup:
                 continue
             found.append(_rows(estimate, column, table, layers))
-    return pd.concat(found, ignore_index=True)
+    return pd.DataFrame({name: np.concatenate([rows[name] for rows in found]) for name in INTERVALS_COLUMNS})
 
 
-def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> pd.DataFrame:
-    import pandas as pd
-
+def _rows(estimate: Estimate, column: Column, table: str, layers: list[int]) -> dict[str, NDArray[Any]]:
     low, high = within(column.unit, estimate)
-    heads = len(estimate.value) // len(layers)
-    return pd.DataFrame(
-        {
-            "layer": np.repeat(layers, heads),
-            "head": np.tile(np.arange(heads), len(layers)) if table == "heads" else -1,
-            "column": column.name,
-            "value": estimate.value,
-            "low": low,
-            "high": high,
-            "groups": estimate.groups,
-        }
-    )
+    count = len(estimate.value)
+    heads = count // len(layers)
+    return {
+        "layer": np.repeat(layers, heads),
+        "head": np.tile(np.arange(heads), len(layers)) if table == "heads" else np.full(count, -1),
+        "column": np.full(count, column.name, object),
+        "value": estimate.value,
+        "low": low,
+        "high": high,
+        "groups": estimate.groups,
+    }
 
 
 def within(unit: Unit, estimate: Estimate) -> tuple[Numbers, Numbers]:
