@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from headscope.corpus import texts
+from headscope.corpus import text_files
 from headscope.corpus.texts import as_texts, read_texts, sample_texts
 from headscope.errors import HeadscopeError
 
@@ -147,7 +147,7 @@ def test_a_parquet_column_of_numbers_is_refused(tmp_path: Path):
 
 
 def test_a_text_too_large_for_memory_is_refused(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(texts, "LONGEST_TEXT", 1000)
+    monkeypatch.setattr(text_files, "LONGEST_TEXT", 1000)
     (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"a" * 100_000))
     with pytest.raises(HeadscopeError, match=r"bomb\.txt\.gz holds more than"):
         strings(read_texts([tmp_path / "bomb.txt.gz"]))
@@ -173,8 +173,8 @@ def test_python_users_pass_lists_or_paths(tmp_path: Path):
 
 
 def test_files_of_a_folder_that_are_no_texts_are_counted(tmp_path):
-    for name in ("a.txt", "b.md", "c.csv", "d.pdf", ".hidden"):
+    for name in ("a.txt", "b.md", "c.html", "d.pdf", ".hidden", "about.json"):
         (tmp_path / name).write_text("Some words.")
     texts = read_texts([tmp_path])
     assert len(list(texts)) == 2
-    assert texts.other_files == 2
+    assert texts.other_files == 3

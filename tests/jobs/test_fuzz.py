@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from runs import digests, small_study
 
 import headscope
-from headscope.corpus import texts as sources
+from headscope.corpus import tables, text_files
 from headscope.errors import HeadscopeError
 from headscope.insight.findings import findings
 from headscope.model.loading import Model
@@ -146,6 +146,34 @@ def test_any_json_lines(tiny: Model, tmp_path_factory: Any, rows: list[bytes]) -
     measured(tiny, path, skip_bad=True)
 
 
+cells = st.one_of(texts, st.sampled_from(['"', '"a', 'a"b', '"a""b"', '"x"y', "a,b", "text", "\r"])).map(
+    lambda cell: cell.encode("utf-8", "surrogatepass")
+)
+
+
+@hostile
+@given(
+    rows=st.lists(st.lists(st.one_of(cells, st.binary(max_size=20)), max_size=3), max_size=6),
+    suffix=st.sampled_from([".csv", ".tsv", ".csv.gz"]),
+)
+def test_any_table_of_cells(tiny: Model, tmp_path_factory: Any, rows: list[list[bytes]], suffix: str) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / f"x{suffix}"
+    between = b"\t" if suffix == ".tsv" else b","
+    content = b"\n".join([between.join([b"id", b"text"]), *(between.join(row) for row in rows)])
+    path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    measured(tiny, path)
+    measured(tiny, path, skip_bad=True)
+
+
+@hostile
+@given(value=jsons)
+def test_any_json_file(tiny: Model, tmp_path_factory: Any, value: Any) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "x.json"
+    path.write_text(json.dumps(value))
+    measured(tiny, path)
+    measured(tiny, path, skip_bad=True)
+
+
 columns = st.one_of(
     st.lists(texts.map(lambda text: text.encode("utf-8", "replace").decode()) | st.none(), max_size=5).map(
         lambda values: pa.array(values, pa.string())
@@ -202,11 +230,12 @@ def test_five_megabytes_on_one_line(tiny: Model, tmp_path: Path) -> None:
     measured(tiny, path, lines=True)
 
 
-@pytest.mark.parametrize("name", ["x.txt.gz", "x.jsonl.gz", "x.parquet.gz"])
+@pytest.mark.parametrize("name", ["x.txt.gz", "x.jsonl.gz", "x.json.gz", "x.csv.gz", "x.parquet.gz"])
 def test_a_small_file_that_unpacks_to_far_too_much_is_refused(
     tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(sources, "LONGEST_TEXT", 2**20)
+    for module in (tables, text_files):
+        monkeypatch.setattr(module, "LONGEST_TEXT", 2**20)
     with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
         for _ in range(40):
             file.write(b"a" * 2**20)
@@ -218,7 +247,7 @@ def test_a_small_file_that_unpacks_to_far_too_much_is_refused(
 def test_a_parquet_file_with_one_far_too_long_text_is_refused(
     tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "LONGEST_TEXT", 2**20)
+    monkeypatch.setattr(tables, "LONGEST_TEXT", 2**20)
     pq.write_table(pa.table({"text": ["a" * (2**20 + 1)]}), tmp_path / "x.parquet")
     with pytest.raises(HeadscopeError, match="row 0 is longer than 1 MB"):
         small_study(tiny, tmp_path / "s", texts=headscope.read_texts([tmp_path / "x.parquet"]))

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import headscope
-from headscope import cli
+from headscope import HeadscopeError, cli
 from headscope.one_text.describing import about_head, segments, stands_out
 from headscope.show.pages.view_page import COARSE, FINEST, HIGH, attention_bytes, similarity_bytes
 from headscope.show.terminal import show
@@ -392,3 +392,20 @@ class TestInTheBrowser:
         page.keyboard.press("ArrowUp")
         page.locator("#chosen", has_text="Layer 1, head 1").wait_for()
         assert f"{len(hostile.pairs(1, 1)):,} of" in page.locator("#about").inner_text()
+
+
+@pytest.mark.parametrize("several", [[TEXT, TEXT], pd.Series([TEXT, TEXT]), pd.DataFrame({"text": [TEXT, TEXT]})])
+def test_several_texts_are_refused_not_dropped(tiny, several):
+    with pytest.raises(HeadscopeError, match="More than one text was given"):
+        headscope.inspect(tiny, several)
+
+
+def test_one_text_may_lie_in_a_list_or_a_file(call, tiny, tiny_folder, tmp_path):
+    assert headscope.inspect(tiny, [TEXT]).text == headscope.inspect(tiny, TEXT).text
+    (tmp_path / "a.csv").write_text("text\nThe cat sat.\nThe cat slept.\n")
+    code, _, err = call("inspect", tmp_path / "a.csv", "--model", tiny_folder)
+    assert code == 2
+    assert "a.csv" in err
+    assert "More than one text" in err
+    with pytest.raises(HeadscopeError, match="text is None"):
+        headscope.inspect(tiny, None)

@@ -151,14 +151,14 @@ def command(
 
 def _read(text: str) -> Text:
     """Standard input, a file that exists, or the argument itself."""
-    from headscope.corpus.texts import SUFFIXES, read_texts
+    from headscope.corpus.texts import SUFFIXES, only_text, read_texts
     from headscope.corpus.texts import Text as Given
 
     if text == "-" or os.path.exists(text):
-        first = next(iter(read_texts([text])), None)
-        if first is None:
+        given = only_text(read_texts([text]))
+        if given is None:
             raise HeadscopeError(f"{text} holds no text; there is nothing to look at.")
-        return first
+        return given
     if not text.strip():
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     if text.lower().removesuffix(".gz").endswith(SUFFIXES) and len(text.split()) == 1:

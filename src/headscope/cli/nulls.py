@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headscope.cli.options import FIELD
+
 if TYPE_CHECKING:
     from headscope.show.objects import Study
 
@@ -48,7 +50,7 @@ def command(
         ),
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
-    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    field: FIELD = "text",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")] = "auto",
     workers: Annotated[
         int | None,

@@ -41,3 +41,9 @@ STACK = Annotated[
         show_default=False,
     ),
 ]
+FIELD = Annotated[
+    str,
+    typer.Option(
+        help="The field of .jsonl and .json, column of .csv, .tsv, .parquet, hf: with the text.", metavar="NAME"
+    ),
+]

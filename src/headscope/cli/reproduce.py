@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, SEED
+from headscope.cli.options import DEVICE, DTYPE, FIELD, SEED
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(
     ),
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
-    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    field: FIELD = "text",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Show the paper's sentences, the criteria and the thresholds too.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, MODEL, SEED, SENTENCES, STACK
+from headscope.cli.options import DEVICE, DTYPE, FIELD, MODEL, SEED, SENTENCES, STACK
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def command(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Text files, .jsonl, .parquet (any of them .gz), folders, - for standard input, hf:DATASET.",
+            help="Text files, .jsonl, .json, .csv, .tsv, .parquet (any of them .gz), folders, - for "
+            "standard input, hf:DATASET.",
             show_default=False,
         ),
     ],
@@ -63,7 +64,7 @@ def command(
     html: Annotated[
         Path | None, typer.Option(help="Write a page: segments tinted, scores beneath.", metavar="FILE")
     ] = None,
-    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    field: FIELD = "text",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Pass over unusable records instead of stopping.")
     ] = False,

@@ -10,6 +10,7 @@ import typer
 from headscope.cli.options import (
     DEVICE,
     DTYPE,
+    FIELD,
     LAYERS,
     LENGTH,
     LINE_THRESHOLD,
@@ -39,7 +40,8 @@ def command(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text files, .jsonl, .parquet (any of them .gz), folders, - for standard input, hf:DATASET; "
+            help="Text files, .jsonl, .json, .csv, .tsv, .parquet (any of them .gz), folders, - for "
+            "standard input, hf:DATASET; "
             "for a vision model image files or folders of them. "
             "None: the built-in sample.",
             show_default=False,
@@ -74,7 +76,7 @@ def command(
     dtype: DTYPE = "float32",
     seed: SEED = 0,
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
-    field: Annotated[str, typer.Option(help="The field of .jsonl, column of .parquet or hf: with the text.")] = "text",
+    field: FIELD = "text",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")] = False,
     workers: Annotated[
         int | None,

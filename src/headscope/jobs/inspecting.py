@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from headscope.corpus.texts import Text, as_texts
+from headscope.corpus.texts import Text, as_texts, only_text
 from headscope.corpus.windows import Counts, Cutter, refuse_unknown
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
@@ -40,8 +40,8 @@ def inspect(
 ) -> View:
     """Look at one text closely: its first window, in every head.
 
-    text: a string, or the `Path` of a file. length: the most tokens to take; by default as many as the model
-    takes, up to 512. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
+    text: a string, or the `Path` of a file that holds one text. length: the most tokens to take; by default as many as
+    the model takes, up to 512. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
     similarity: of the outputs as they are (dot), less their mean over the window (centred), or of length 1 (cosine).
     stack: of an encoder-decoder, which of its stacks of layers.
     study: of the same model, or its folder; the view shows beside each head what it says of it.
@@ -50,7 +50,7 @@ def inspect(
     >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
     >>> view.pairs(layer=5, head=8)  # doctest: +SKIP
     """
-    given = _first_text(text)
+    given = _only_text(text)
     if given is None or not given.text.strip():
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     if study is not None and not isinstance(study, StudyFolder):
@@ -106,12 +106,15 @@ def _check_study(study: StudyFolder, model: Model, capture: Capture) -> None:
         )
 
 
-def _first_text(text: Any) -> Text | None:
+def _only_text(text: Any) -> Text | None:
+    """The one that was given; several are refused, not dropped."""
     if isinstance(text, Text):
         return text
     if isinstance(text, str):
         return next(iter(as_texts([text])))._replace(origin="")
-    return next(iter(as_texts(text)), None)
+    if text is None:
+        raise HeadscopeError("text is None; give a string, or the Path of a file.")
+    return only_text(as_texts(text))
 
 
 def _numbered(layers: Iterable[int], capture: Capture) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ def nulls(
     model: Model | str | None = None,
     texts: Any = None,
     *,
+    field: str | None = None,
     max_windows: int | None = None,
     only: Sequence[Null] | None = None,
     overwrite: bool = False,
@@ -45,7 +46,8 @@ def nulls(
 
     tokens: the tokens of each window in random order. sentences: those of each text in random order, cut anew.
     weights: the architecture with random weights. With all three, heads have roles, and findings and claims say what is
-    learned. model, texts: those of the study, which is checked; by default they are looked for where it read them.
+    learned. model, texts (and their `field`): those of the study, which is checked; by default they are looked for
+    where it read them.
     max_windows: so many of its windows, evenly spread. What is there already is not measured again.
 
     >>> import headscope
@@ -59,7 +61,7 @@ def nulls(
     spread = Spread(opened.windows, min(max_windows or opened.windows, opened.windows))
     missing = [null for null in NULLS if null in wanted and _is_missing(opened, null, spread, overwrite)]
     if missing:
-        given = _texts(opened, texts)
+        given = _texts(opened, texts, field)
         loaded = _model(opened.manifest, model, device)
         for null in missing:
             _measure(opened, null, loaded, given, spread, place, progress, overwrite)
@@ -112,12 +114,12 @@ def _facts(manifest: Manifest, null: Null, spread: Spread) -> NullFacts:
     return NullFacts(null, manifest.source.windows_sha256, manifest.model.weights_sha256, spread.taken)
 
 
-def _texts(study: Study, texts: Any) -> Texts:
+def _texts(study: Study, texts: Any, field: str | None) -> Texts:
     """Those of the study, by their hash."""
     source, counts = study.manifest.source, study.manifest.counts
     how = "give them: headscope nulls FOLDER TEXTS..."
     if texts is not None:
-        given = as_texts(texts)
+        given = as_texts(texts, field)
     elif source.reading is not None:
         reading = source.reading
         try:

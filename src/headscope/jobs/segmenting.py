@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from headscope.corpus.alone import Alone, Group, Span, sentence_spans
-from headscope.corpus.texts import Text, as_texts
+from headscope.corpus.texts import Text, as_texts, only_text
 from headscope.corpus.windows import Counts, Cutter, refuse_unknown, unknown_notice
 from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
@@ -92,7 +92,7 @@ def _given(text: Any) -> Text:
         if not text.strip():
             raise HeadscopeError("The text is empty; there is nothing to cut.")
         return next(iter(as_texts([text])))._replace(origin="")
-    found = next(iter(as_texts(text)), None)
+    found = only_text(as_texts(text))
     if found is None:
         raise HeadscopeError(f"{text} holds no text; there is nothing to cut.")
     return found

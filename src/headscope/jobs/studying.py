@@ -36,6 +36,7 @@ def study(
     model: Model | str = "minilm",
     texts: Any = None,
     *,
+    field: str | None = None,
     out: str | os.PathLike[str] = "headscope-study",
     overwrite: bool = False,
     progress: bool = True,
@@ -50,7 +51,9 @@ def study(
 ) -> Study:
     """Measure every head of a model over a corpus and write a study folder.
 
-    model: a name (`headscope.load`) or a `Model`. texts: strings, paths, `headscope.read_texts(...)`; none: the sample.
+    model: a name or a `Model` (`headscope.load`). texts: strings (a list, a pandas Series, ...), a pandas DataFrame, a
+    `datasets.Dataset` or dicts with the text in `field` (by default `text`), `Path`s, or `headscope.read_texts(...)`;
+    none: the sample.
     options: the fields of `headscope.Options`, for example `length=128, threshold=0.3, layers=(0, 5, 11)`.
     example: the number of the window that the study keeps, for figures that show one text.
     workers, threads: processes, and threads of each; engine "ray": workers on the Ray cluster at `address`.
@@ -60,6 +63,7 @@ def study(
 
     >>> import headscope
     >>> study = headscope.study("minilm", ["Some text ..."], out="wiki", short="pad")  # doctest: +SKIP
+    >>> study = headscope.study("minilm", reviews, field="body", out="reviews")  # a DataFrame  # doctest: +SKIP
     >>> study.heads.nlargest(3, "repeat_probability")  # doctest: +SKIP
     """
     asked = Options(**options)
@@ -70,7 +74,7 @@ def study(
     place = Place(engine, workers, threads, address)
     part = Part.parse(shard)
     folder = Path(out)
-    given = texts if isinstance(texts, Images) else as_texts(texts)
+    given = texts if isinstance(texts, Images) else as_texts(texts, field)
     if nulls:
         _check_nulls(given, part)
     claim(folder, overwrite)

@@ -1,0 +1,40 @@
+"""Texts of a data set on the Hugging Face hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headscope.corpus.records import Bad, Source, Text, checked
+from headscope.errors import HeadscopeError
+
+
+class HubDataset(Source):
+    """`hf:NAME`, `hf:NAME:CONFIG` or `hf:NAME:CONFIG:SPLIT`, streamed from the Hugging Face hub."""
+
+    def __init__(self, address: str, field: str) -> None:
+        self._address = address
+        self._field = field
+        self.name = f"hf:{address}"
+
+    def records(self) -> Iterator[Text | Bad]:
+        try:
+            import datasets
+        except ImportError:
+            raise HeadscopeError(
+                f"{self.name} needs the package datasets; install it with: pip install 'headscope[hub]'"
+            ) from None
+        name, config, split = (*self._address.split(":"), "", "")[:3]
+        try:
+            rows = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
+            for number, row in enumerate(rows):
+                origin = f"{self.name}, row {number}"
+                if isinstance(row.get(self._field), str):
+                    yield checked(origin, row[self._field])
+                else:
+                    yield Bad(
+                        f"{origin} has no text in its field {self._field!r}, only the fields "
+                        f"{', '.join(row)}; name the right one with --field."
+                    )
+        except (OSError, ValueError) as problem:
+            reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+            raise HeadscopeError(f"The data set {self.name} can't be read: {reason}") from None

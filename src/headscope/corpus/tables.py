@@ -1,0 +1,199 @@
+"""Tables in files, a text a row: Parquet, CSV and TSV, and arrays of JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from headscope.corpus.records import LONGEST_TEXT, Bad, Text, checked
+from headscope.wording import counted
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+SHOWN_COLUMNS = 8
+"""Names of columns in a message."""
+
+
+def column_problem(
+    name: str, columns: Sequence[str], field: str, how: str = "--field", called: str = "column"
+) -> str | None:
+    """What is wrong where `field` is not exactly one of the columns, with those that there are.
+
+    >>> column_problem("a.csv", ["id", "body"], "text")
+    "a.csv has no column 'text', only id, body; name the right one with --field."
+    """
+    if list(columns).count(field) == 1:
+        return None
+    how_many = f"several {called}s" if field in columns else f"no {called}"
+    shown = ", ".join(columns[:SHOWN_COLUMNS]) + (", ..." if len(columns) > SHOWN_COLUMNS else "")
+    return f"{name} has {how_many} {field!r}, only {shown or 'none at all'}; name the right one with {how}."
+
+
+def parquet_texts(name: str, file: BinaryIO, field: str) -> Iterator[tuple[Text | Bad | None, float]]:
+    """Each row's text, None where it has none, and the share of the rows that were read."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.ParquetFile(file)
+        problem = column_problem(name, table.schema_arrow.names, field)
+        if problem:
+            yield Bad(problem), 1
+            return
+        kind = table.schema_arrow.field(field).type
+        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+            yield Bad(f"Column {field!r} of {name} holds {kind}, not strings; name another with --field."), 1
+            return
+        row = 0
+        for batch in table.iter_batches(batch_size=64, columns=[field]):
+            for value in batch.column(0).to_pylist():
+                yield _of_cell(f"{name}, row {row}", value), row / table.metadata.num_rows
+                row += 1
+    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as unreadable:
+        reason = str(unreadable).partition("\n")[0]
+        yield Bad(f"{name} is not a readable Parquet file ({reason})."), 1
+
+
+def csv_texts(name: str, plain: BinaryIO, field: str, delimiter: str) -> Iterator[Text | Bad | None]:
+    """Each row's text, None where it has none. The first line names the columns; what is quoted may hold new lines.
+
+    Quotes that do not fit are an error, never guessed at: one that is not closed would swallow the rows that follow.
+    """
+    lines = _Lines(name, plain)
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    header: list[str] = []
+    while True:
+        origin = f"{name}, line {rows.line_num + 1}"
+        try:
+            row = _next_row(rows)
+        except StopIteration:
+            break
+        except csv.Error as problem:
+            yield Bad(lines.problem or _quoting_problem(origin, problem))
+            if lines.problem or not header:
+                return
+            continue
+        if header:
+            yield _of_row(origin, row, len(header), header.index(field))
+        elif row:
+            header = [column.strip() for column in row]
+            if missing := column_problem(f"The first line of {name}", header, field):
+                yield Bad(missing)
+                return
+    if not header:
+        yield Bad(f"{name} is empty; there is nothing to measure.")
+
+
+def json_texts(name: str, plain: BinaryIO, field: str) -> Iterator[Text | Bad]:
+    """A text for each element of an array: a string, or an object with the text in `field`."""
+    content = plain.read(LONGEST_TEXT + 1)
+    if len(content) > LONGEST_TEXT:
+        yield Bad(f"{name} holds more than {LONGEST_TEXT >> 20} MB; write it as .jsonl, an object a line.")
+        return
+    try:
+        rows = json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else type(problem).__name__
+        yield Bad(f"{name} is not one JSON array ({reason}); if it holds an object a line, call it .jsonl.")
+        return
+    if not isinstance(rows, list):
+        yield Bad(f"{name} holds no JSON array; give a list of strings, or of objects with the field {field!r}.")
+        return
+    if not rows:
+        yield Bad(f"{name} is empty; there is nothing to measure.")
+    for number, row in enumerate(rows):
+        origin = f"{name}, element {number}"
+        yield checked(origin, row) if isinstance(row, str) else of_object(origin, row, field)
+
+
+def of_object(origin: str, value: Any, field: str) -> Text | Bad:
+    """The text in a field of a JSON object."""
+    if isinstance(value, dict) and isinstance(value.get(field), str):
+        return checked(origin, value[field])
+    names = f", only {', '.join(map(str, [*value][:SHOWN_COLUMNS]))}" if isinstance(value, dict) and value else ""
+    if isinstance(value, dict) and field in value:
+        names = ""
+    return Bad(f"{origin} has no string field {field!r}{names}; name another with --field, or use --skip-bad.")
+
+
+def _of_cell(origin: str, value: str | None) -> Text | Bad | None:
+    """An empty cell is no text."""
+    if value is None or not value.strip():
+        return None
+    if len(value) > LONGEST_TEXT:
+        return Bad(f"{origin} is longer than {LONGEST_TEXT >> 20} MB; cut it.")
+    return checked(origin, value)
+
+
+def _of_row(origin: str, row: list[str], width: int, place: int) -> Text | Bad | None:
+    """Of a row of CSV, as `_Lines` decodes it; an empty line is none."""
+    if not row:
+        return None
+    if len(row) != width:
+        return Bad(
+            f"{origin} has {counted(len(row), 'field')} where the first line has {width}; mend it, or pass over it "
+            "with --skip-bad."
+        )
+    undecoded = next((letter for letter in row[place] if "\udc80" <= letter <= "\udcff"), None)
+    if undecoded is None:
+        return _of_cell(origin, row[place])
+    return Bad(
+        f"{origin} is not UTF-8: it holds the byte 0x{ord(undecoded) - 0xDC00:02x}; convert it (for example with "
+        "iconv) or leave it out with --skip-bad."
+    )
+
+
+class _Lines:
+    """The lines of a CSV file, none longer than a text may be. A byte that is not UTF-8 becomes a lone surrogate, so
+    that only its own row is lost."""
+
+    def __init__(self, name: str, plain: BinaryIO) -> None:
+        self._name = name
+        self._plain = plain
+        self._number = 0
+        self.problem: str | None = None
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._plain.readline(LONGEST_TEXT + 1)
+        if not line:
+            raise StopIteration
+        self._number += 1
+        if len(line) > LONGEST_TEXT:
+            self._end(f"is longer than {LONGEST_TEXT >> 20} MB; cut it.")
+        if b"\0" in line:
+            self._end("is not text: it holds NUL bytes. Save the table as UTF-8.")
+        return line.decode("utf-8-sig" if self._number == 1 else "utf-8", "surrogateescape")
+
+    def _end(self, reason: str) -> None:
+        self.problem = f"{self._name}, line {self._number} {reason}"
+        raise csv.Error(self.problem)
+
+
+def _next_row(rows: Iterator[list[str]]) -> list[str]:
+    """The module's own limit, 128 KB a field, is for all of a process: it is put back at once."""
+    limit = csv.field_size_limit(LONGEST_TEXT)
+    try:
+        return next(rows)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _quoting_problem(origin: str, problem: csv.Error) -> str:
+    return (
+        f"{origin} is not a row of CSV ({problem}); write a quote within quotes twice, or pass over the row with "
+        "--skip-bad."
+    )
+
+
+def unpacked(name: str, plain: BinaryIO) -> BinaryIO | Bad:
+    """All that a gzip file holds: Parquet is read from its end."""
+    most = 4 * LONGEST_TEXT
+    content = plain.read(most + 1)
+    if len(content) > most:
+        return Bad(f"{name} unpacks to more than {most >> 20} MB; unpack it to a file first.")
+    return io.BytesIO(content)
