@@ -301,16 +301,22 @@ def _far_and_most(study: StudyFolder, layer: int, head: int) -> Estimate | None:
     return _together(*margins)
 
 
+def _least_lift(shares: Numbers, chances: Numbers) -> float:
+    """The smallest multiple of chance, over the heads of which both are known; 0 where there is none."""
+    known = ~np.isnan(shares) & (chances > 0)
+    return float(np.min(shares[known] / chances[known], initial=np.inf)) if known.any() else 0.0
+
+
 def in_one_sentence(study: StudyFolder) -> Judged:
     (last,) = layers_of(study, 11)
     shares, chances = (_of_heads(study, name, last) for name in ("same_sentence_probability", "same_sentence_chance"))
     chance, least = float(np.nanmean(chances)), float(np.nanmin(shares))
     words = f"{percent(least)} to {percent(float(np.nanmax(shares)))} over the heads; chance {percent(chance)}"
-    holds = least > 1 / 3 and bool(np.nanmin(shares / chances) > CLEARLY)
+    holds = least > 1 / 3 and bool(_least_lift(shares, chances) > CLEARLY)
     given_distance = None
     if "same_sentence_chance_by_distance" in study.heads:
         near = _of_heads(study, "same_sentence_chance_by_distance", last)
-        given_distance = bool(np.nanmin(shares / near) > CLEARLY)
+        given_distance = bool(_least_lift(shares, near) > CLEARLY)
         words += f", distance alone {percent(float(np.nanmin(near)))} to {percent(float(np.nanmax(near)))}"
     found, by_chance = (estimate(study, "heads", f"same_sentence_{name}") for name in ("probability", "chance"))
     margin = None
