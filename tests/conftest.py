@@ -114,7 +114,7 @@ def planted_study(tiny: Model, sample: list[str], tmp_path_factory: pytest.TempP
         sample,
         out=tmp_path_factory.mktemp("planted") / "s",
         length=planted_models.LENGTH,
-        windows="first",
+        max_windows=400,
         nulls=True,
         progress=False,
     )

@@ -42,6 +42,14 @@ def test_nulls_of_a_study_that_is_there(call, notes: Path, tiny_folder: Path, tm
     assert "--overwrite" in error
 
 
+def test_a_study_that_is_replaced_has_new_nulls(call, notes: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    asked = ("--model", tiny_folder, "--out", out, "--short", "pad", "--lines", "--no-figures", "-q", "--nulls")
+    assert call("study", notes, *asked, "--length", "24")[0] == 0
+    assert call("study", notes, *asked, "--length", "20", "--overwrite")[0] == 0
+    assert list(headscope.read(out).nulls) == ["tokens", "sentences", "weights"]
+
+
 def test_texts_that_moved_can_be_named(call, notes: Path, tiny_folder: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved.txt"
     moved.write_bytes(notes.read_bytes())

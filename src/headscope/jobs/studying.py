@@ -90,7 +90,15 @@ def study(
         job.run(folder, place, progress)
     if nulls:
         return measure_nulls(
-            folder, loaded, given, progress=progress, engine=engine, workers=workers, threads=threads, address=address
+            folder,
+            loaded,
+            given,
+            overwrite=overwrite,
+            progress=progress,
+            engine=engine,
+            workers=workers,
+            threads=threads,
+            address=address,
         )
     return Study(folder)
 
