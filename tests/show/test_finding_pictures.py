@@ -219,16 +219,13 @@ def test_a_file_that_shows_other_layers_is_not_put_on_the_page(study, monkeypatc
     shutil.rmtree(study.folder / "figures")
 
 
-def test_nulls_stand_beside_chance_on_the_page(study, monkeypatch, tmp_path):
+def test_nulls_stand_beside_chance_on_the_page(study, planted_study, monkeypatch):
     not_drawn(monkeypatch)
-    copy = tmp_path / "copy"
-    shutil.copytree(study.folder, copy)
-    shutil.copytree(study.folder, copy / "nulls" / "weights")
-    html = page(headscope.read(copy))
+    html = page(planted_study)
     assert "● random weights" in html.replace("&nbsp;", " ").replace("\u00a0", " ")
     lines = re.findall(r'<i class="null" data-mark="●"></i>random weights: <b>([^<]+)</b>', html)
     marks = re.findall(r'<i class="null" data-mark="●" style="--at:([0-9.]+)"></i>', html)
-    told = [finding for finding in findings(headscope.read(copy)) if finding.nulls]
+    told = [finding for finding in findings(planted_study) if "weights" in finding.nulls]
     assert len(lines) == len(marks) == len(told) > 10
     for mark, finding in zip(marks, told, strict=True):
         part = min(max(finding.nulls["weights"] / finding.full, 0), 1)

@@ -167,7 +167,7 @@ def test_a_picture_full_of_detail_is_compressed_until_all_fit_on_the_page():
 
 
 def test_the_tables_of_the_page_are_the_tables_of_the_study(read, study):
-    for name, table in (("heads", study.heads), ("layers", study.layers)):
+    for name, table in (("heads", study.table("heads")), ("layers", study.layers)):
         header, *rows = read.cells[name]
         assert len(header) == len(table.columns)
         assert len(rows) == len(table)
