@@ -446,7 +446,7 @@ def moved(view, slider, threshold):
 @pytest.mark.browser
 def test_the_slider_shows_what_the_study_says_at_each_threshold(opened, written, study):
     view = opened(written)
-    before = {name: cells_of(view, "heads", name) for name in study.heads}
+    before = {name: cells_of(view, "heads", name) for name in study.table("heads")}
     told, whole = view.inner_html(".findings"), view.inner_html("#heads")
     for moving, threshold in (
         ("threshold-of-heads", 0.55),
@@ -474,7 +474,7 @@ def test_the_slider_shows_what_the_study_says_at_each_threshold(opened, written,
             assert "pooled over the pairs" in box.inner_text()
     view.locator(".threshold button").first.click()
     view.wait_for_timeout(300)
-    assert {name: cells_of(view, "heads", name) for name in study.heads} == before
+    assert {name: cells_of(view, "heads", name) for name in study.table("heads")} == before
     assert (view.inner_html(".findings"), view.inner_html("#heads")) == (told, whole)
     assert "means over windows" in view.locator(".threshold").first.inner_text()
     assert view.locator(".threshold button").first.is_disabled()
