@@ -59,7 +59,7 @@ class StudyJob:
         self._part = part
         self._example = example
         self._null = null
-        self._called = called or f"Measuring {model.name}"
+        self._called = called
         self._layers = capture.chosen_layers(options.layers)
 
     def run(self, folder: Path, place: Place, progress: bool) -> None:

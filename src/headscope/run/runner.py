@@ -69,7 +69,7 @@ class Run:
         part: Part,
         weights_hash: Future[str],
         progress: bool,
-        called: str,
+        called: str | None = None,
     ) -> None:
         self._model = model
         self._capture = capture
@@ -81,7 +81,7 @@ class Run:
         self._part = part
         self._weights_hash = weights_hash
         self._progress = progress
-        self._called = called
+        self._called = called or f"Measuring {model.name}"
         self._fingerprints: list[str] = []
         self._measured = 0
         self._read_all = threading.Event()
