@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import headscope
@@ -17,6 +17,7 @@ from headscope.errors import HeadscopeError
 from headscope.jobs import segmenting
 from headscope.model.loading import Model
 from headscope.model.recording import NotCaptured
+from headscope.segments import line_units
 from headscope.segments.wishes import Wishes
 
 ONE_MODEL = settings(
@@ -145,6 +146,18 @@ def test_equal_sentences_make_one_segment(minilm: Model) -> None:
     assert len(headscope.segment(minilm, "The cat sat.\n" * 40, lines=True)) == 1
     both = headscope.segment(minilm, "The cat sat.\n" * 20 + "Stocks fell again.\n" * 20, lines=True)
     assert [segment.first_sentence for segment in both.segments] == [0, 20]
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
+@example([0.1, 0.1, 0.1, 0.7])
+def test_a_place_that_all_heads_vote_for_has_a_score_of_one_and_no_more(watch: list[float]) -> None:
+    every = np.packbits(np.ones((1, 4), np.bool_), axis=1)
+    lines = line_units.Lines(np.array([0]), np.array([1]), np.zeros(1, np.int8), every, (1, 4))
+    votes = line_units.votes_of(lines, line_units.weights_of(np.array([watch])))
+    (score,) = line_units.score_of(votes)
+    assert score <= 1
+    assert score == pytest.approx(1)
 
 
 def test_units_end_where_sentences_do_and_not_at_abbreviations(minilm: Model, sample: list[str]) -> None:

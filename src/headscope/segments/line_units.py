@@ -115,10 +115,10 @@ def weights_of(watch: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def votes_of(lines: Lines, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of the votes that each token has: (T,)."""
+    """The share of the votes that each token has: (T,), at most 1, which rounding could exceed."""
     flat = weights.reshape(-1)
     parts = [lines.of(slice(begin, begin + _SOME)) @ flat for begin in range(0, len(lines), _SOME)]
-    return np.concatenate(parts) if parts else np.zeros(0)
+    return np.minimum(np.concatenate(parts), 1) if parts else np.zeros(0)
 
 
 def unit_starts(text: str, lines: Lines, votes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
