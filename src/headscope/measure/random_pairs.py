@@ -28,7 +28,7 @@ def random_focal(ids: Array, part: Array, counts: Array, seed: int) -> tuple[Arr
     Returns the focal tokens, -1 for none, and the pairs that include them, both (L, B, H).
     """
     focal, included = np.empty_like(counts), np.empty_like(counts)
-    draw = _draw()
+    draw = compiled_draw()
     for b in range(len(ids)):
         chosen = ids[b][part[b]]
         values, value = np.unique(chosen, return_inverse=True)
@@ -101,7 +101,7 @@ def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.ui
 
 
 @cache
-def _draw() -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
+def compiled_draw() -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
     """Compiled where numba can be used; otherwise it takes longer, and draws the same."""
     try:
         from headscope.measure.compiling import compiled_for_good
