@@ -12,3 +12,9 @@ def test_a_sentence_is_printed_as_it_is_on_one_line(capsys: pytest.CaptureFixtur
     with Bar("Measuring", "windows", shown=False) as bar:
         bar.say(sentence)
     assert capsys.readouterr().err == sentence + "\n"
+
+
+def test_the_bar_says_what_is_done_now() -> None:
+    bar = Bar("Getting ready", "windows", shown=False)
+    bar.name("Measuring minilm")
+    assert [task.description for task in bar._progress.tasks] == ["Measuring minilm"]

@@ -52,6 +52,10 @@ class Bar:
     def expect(self, total: int | None, exact: bool) -> None:
         self._progress.update(self._task, total=total, estimated=not exact)
 
+    def name(self, title: str) -> None:
+        """Say what is done from now on."""
+        self._progress.update(self._task, description=title)
+
     def say(self, sentence: str) -> None:
         self._progress.console.print(sentence, markup=False, soft_wrap=True)
 

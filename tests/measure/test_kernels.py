@@ -91,10 +91,10 @@ def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delattr("headscope.measure.kernel")
     monkeypatch.delitem(sys.modules, "headscope.measure.compiling")
     observer._compiled.cache_clear()
-    random_pairs._draw.cache_clear()
+    random_pairs.compiled_draw.cache_clear()
     yield
     observer._compiled.cache_clear()
-    random_pairs._draw.cache_clear()
+    random_pairs.compiled_draw.cache_clear()
 
 
 @pytest.fixture

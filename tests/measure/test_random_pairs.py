@@ -49,7 +49,7 @@ def test_the_focal_token_of_any_number_of_pairs_is_that_of_a_recount(values, beg
     _, value = np.unique(values, return_inverse=True)
     pairs = len(values) * (len(values) - 1) // 2
     counts = np.repeat(np.arange(pairs + 1)[:, None], 2, 1)  # a layer for each number of pairs, two heads
-    draw = random_pairs._draw() if compiled else plain
+    draw = random_pairs.compiled_draw() if compiled else plain
     focal, included = draw(value.astype(np.int64), value.max() + 1, counts, np.uint64(begin))
     assert focal[0].tolist() == [-1, -1]
     assert included[0].tolist() == [0, 0]
@@ -65,7 +65,9 @@ def test_compiled_and_plain_draw_the_same() -> None:
     value = rng.integers(0, 20, 40)
     counts = rng.integers(0, 781, (3, 4))
     begin = np.uint64(2**64 - 5)
-    for one, other in zip(random_pairs._draw()(value, 20, counts, begin), plain(value, 20, counts, begin), strict=True):
+    for one, other in zip(
+        random_pairs.compiled_draw()(value, 20, counts, begin), plain(value, 20, counts, begin), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
 
 

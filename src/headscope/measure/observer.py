@@ -10,6 +10,7 @@ from torch import Tensor
 
 from headscope.garbage import without_collecting
 from headscope.measure.observation import LayerSums, Tokens, observe
+from headscope.measure.random_pairs import compiled_draw
 from headscope.measure.seen import Seen
 from headscope.options import Options
 
@@ -36,6 +37,8 @@ def _compiled() -> Observe | str:
     try:
         with without_collecting():
             from headscope.measure import kernel
+
+            compiled_draw()  # here too, before there are threads that would each compile it
     except ImportError as problem:
         return " ".join(str(problem).split())
     return kernel.observe

@@ -28,7 +28,7 @@ def random_focal(ids: Array, part: Array, counts: Array, seed: int) -> tuple[Arr
     Returns the focal tokens, -1 for none, and the pairs that include them, both (L, B, H).
     """
     focal, included = np.empty_like(counts), np.empty_like(counts)
-    draw = _draw()
+    draw = compiled_draw()
     for b in range(len(ids)):
         chosen = ids[b][part[b]]
         values, value = np.unique(chosen, return_inverse=True)
@@ -63,14 +63,15 @@ def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.ui
         for j in range(i + 1, tokens):
             every[place] = value[i] << 16 | value[j]
             place += 1
-    order = np.empty_like(every)
     chosen = np.empty(pairs, np.int64)
     most_after = np.empty(pairs + 1, np.int64)
     degree = np.empty(values, np.int64)
     focal = np.full((layers, heads), -1, np.int64)
     included = np.zeros((layers, heads), np.int64)
     for h in range(heads):
-        wanted = counts[:, h].max()
+        wanted = 0
+        for layer in range(layers):
+            wanted = max(wanted, counts[layer, h])
         state = np.uint64(begin + np.uint64(h) * np.uint64(0xD1B54A32D192ED03))
         for drawn in range(wanted):
             mixed = np.uint64(state + np.uint64(drawn + 1) * np.uint64(0x9E3779B97F4A7C15))
@@ -78,7 +79,7 @@ def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.ui
             mixed = np.uint64(mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             mixed = mixed ^ (mixed >> np.uint64(31))
             chosen[drawn] = drawn + np.int64(((mixed >> np.uint64(32)) * np.uint64(pairs - drawn)) >> np.uint64(32))
-        order[:] = every
+        order = every.copy()
         degree[:] = 0
         most = np.int64(0)
         for drawn in range(wanted):
@@ -100,7 +101,7 @@ def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.ui
 
 
 @cache
-def _draw() -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
+def compiled_draw() -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
     """Compiled where numba can be used; otherwise it takes longer, and draws the same."""
     try:
         from headscope.measure.compiling import compiled_for_good

@@ -33,6 +33,7 @@ from headscope.run.sums import ExactSum
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+GETTING_READY = "Getting ready (the first run on a machine compiles, for some ten seconds)"
 AHEAD = 2
 """Shards of windows that are made ready before they are needed."""
 
@@ -91,10 +92,11 @@ class Run:
         """Run, and hand the sum of all shards to `finish`; only when that returns are the checkpoints removed."""
         specs = self._consumer.specs()
         with (
-            Bar(self._called, self._source.unit, self._progress) as bar,
+            Bar(GETTING_READY, self._source.unit, self._progress) as bar,
             closing(self._place.build(self._model, self._consumer, self._options, self._capture)) as engine,
             closing(Checkpoints(self._folder, specs)) as kept,
         ):
+            bar.name(self._called)
             kept.begin(self._identity(engine))
             self._run(engine, kept, bar)
             if not self._source.made:
