@@ -135,11 +135,15 @@ class HeadByHead:
         differing = self.table[self.table["differs"] & self.table["column"].isin(telling)]
         if differing.empty:
             return [f"No head differs in any of {len(telling)} measures ({rate}).", *self._of_the_texts]
-        places = len(differing.drop_duplicates(["layer", "head"]))
+        places, clearly = (
+            len(rows.drop_duplicates(["layer", "head"]))
+            for rows in (differing, differing[self.effect[differing.index] > 1])
+        )
         counts = differing["column"].value_counts()
         rest = [called(self.columns[name]) for name in telling if name not in counts]
         return [
-            f"{places} of {heads} heads differ in one or more of {len(telling)} measures ({rate}).",
+            f"{places} of {heads} heads differ in one or more of {len(telling)} measures ({rate}), {clearly} of them "
+            "in some measure by more than heads differ among themselves (one standard deviation).",
             *(self._most(name, int(counts[name])) for name in self.shown if name in counts),
             *([f"No head differs in {listed([f'“{name}”' for name in rest])}."] if rest else []),
             *self._of_the_texts,
