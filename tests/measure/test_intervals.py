@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from simulated import coverage
+from simulated import NUMBERS, Corpora, coverage
 from test_measures import OBSERVERS, states_of, studies
 
 from headscope.measure.catalogue import GROUPED, columns
@@ -88,6 +88,43 @@ def test_a_difference_is_as_sure_as_its_two_numbers_together() -> None:
     shifted = of_means(windows, one) - 0.5
     assert shifted.value == pytest.approx(of_means(windows, one).value - 0.5)
     assert shifted.error == pytest.approx(of_means(windows, one).error)
+
+
+def test_a_difference_from_other_texts_has_the_errors_of_both_and_the_freedom_of_the_less_sure() -> None:
+    rng = np.random.default_rng(7)
+    few, many = of_means(np.ones(9), rng.normal(size=(9, 3))), of_means(np.ones(40), rng.normal(size=(40, 3)))
+    found = many.less_apart(few)
+    assert found.value == pytest.approx(many.value - few.value)
+    assert found.error == pytest.approx(np.sqrt(few.error**2 + many.error**2))
+    assert found.freedom.tolist() == [8] * 3
+    assert (found.interval()[1] - found.interval()[0]) / 2 == pytest.approx(found.error * quantile(8))
+    unsure = many.less_apart(of_means(np.ones(FEWEST - 1), rng.normal(size=(FEWEST - 1, 3))))
+    assert np.isnan(unsure.interval()[0]).all()
+    assert np.isnan(unsure.p_values()).all()
+    assert many.less_apart(many).p_values().tolist() == [1] * 3
+
+
+@pytest.mark.parametrize("number", ["share", "pooled", "signal to noise"])
+@pytest.mark.parametrize(("texts", "others"), [(40, 40), (12, 300)])
+def test_intervals_of_differences_between_corpora_hold_the_truth_as_often_as_they_say(
+    number: str, texts: int, others: int
+) -> None:
+    """Or a little more often, where one corpus is much less sure: its few degrees of freedom are taken for both."""
+    one, other = (NUMBERS[number](Corpora("unequal", 1000, count, seed)) for count, seed in ((texts, 1), (others, 2)))
+    low, high = one[0].less_apart(other[0]).interval()
+    assert 0.93 <= np.mean((low <= 0) & (high >= 0)) <= 0.985
+
+
+def test_groups_that_hold_no_text_change_nothing_where_all_have_a_place() -> None:
+    made = Corpora("alike", 5, 40, 3)
+    groups = made.windows * 10.0
+    states = {"windows": made.windows, "pairs": groups, "distance_sum": groups * (10 + made.text_mean())}
+    by_group = {name: np.pad(array, ((0, 0), (0, GROUPS - 40)))[None] for name, array in states.items()}
+    jackknife = Jackknife(by_group, {name: array.sum(2) for name, array in by_group.items()})
+    some, every = jackknife.estimate("heads", "mean_distance"), jackknife.everywhere("heads", "mean_distance")
+    assert every.left_out.shape == (GROUPS, 5)
+    assert every.error == pytest.approx(some.error)
+    assert every.freedom.tolist() == some.freedom.tolist()
 
 
 def test_rounding_is_never_told_from_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Models side by side: the same quantities by relative depth, the paper's claims, and heads that match."""
+"""Studies side by side: what differs, the same quantities by relative depth, the paper's claims, heads that match."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
+from headscope.folder.manifest import Manifest
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.choices import is_random
 from headscope.insight.claims import CLAIMS_FORMAT, Claim, claims, claims_facts
 from headscope.insight.comparing_roles import roles_by_depth, roles_in_words, strongest, with_nulls
+from headscope.insight.differing import heading, same_model, same_texts, what_differs
+from headscope.insight.head_by_head import DIFFERENCES, HeadByHead, why_not
 from headscope.insight.matching import match_heads
 from headscope.insight.sureness import CLEARLY
 from headscope.insight.verdicts import verdicts_in_words
@@ -55,9 +58,11 @@ QUANTITIES: dict[str, Quantity] = {
 class Compared:
     """Several studies, side by side. See `headscope.compare`.
 
-    models: their labels. table: a row per model and layer. claims: a row per claim of the paper, a column per model.
+    models: their labels. heading: what they are to each other. what_differs: a row for each fact that differs, a
+    column per model. table: a row per model and layer. claims: a row per claim of the paper, a column per model.
     matches: heads of two models that are each other's nearest. sentences: what is common and what is not.
     roles: a row per model and role. beside: a row per model and quantity, beside chance and nulls.
+    differences: of two studies of the same shape, a row per layer, head and column: what the second has less the first.
     """
 
     def __init__(self, studies: Mapping[str, StudyFolder]) -> None:
@@ -68,8 +73,43 @@ class Compared:
         return list(self.studies)
 
     @property
+    def _manifests(self) -> list[Manifest]:
+        return [study.manifest for study in self.studies.values()]
+
+    @property
+    def heading(self) -> str:
+        """What the studies are to each other: "The same model on different texts"."""
+        return heading(self._manifests)
+
+    @cached_property
+    def what_differs(self) -> pd.DataFrame:
+        """A row for each fact that is not the same in all studies, a column per model; weights, texts and windows by
+        their hashes. None: there is none, or it is not known."""
+        return what_differs(dict(zip(self.models, self._manifests, strict=True)))
+
+    @property
+    def same_model(self) -> bool:
+        return same_model(self._manifests)
+
+    @property
     def same_texts(self) -> bool:
-        return len({study.manifest.source.name for study in self.studies.values()}) == 1
+        return same_texts(self._manifests)
+
+    @property
+    def why_not_head_by_head(self) -> str | None:
+        return why_not(self.studies)
+
+    @cached_property
+    def head_by_head(self) -> HeadByHead | None:
+        """Of two studies whose heads answer to each other."""
+        return None if self.why_not_head_by_head else HeadByHead(self.studies)
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """A row per layer, head and column that both studies have: `a`, `b`, and `difference`, b less a, from `low` to
+        `high` its 95 % interval; `differs`: it is told from 0 at a false discovery rate of 5 % among the heads of the
+        column. No rows where heads do not answer to each other: `why_not_head_by_head` says why."""
+        return pd.DataFrame(columns=list(DIFFERENCES)) if self.head_by_head is None else self.head_by_head.table
 
     @property
     def of_texts(self) -> bool:
@@ -113,36 +153,47 @@ class Compared:
     def claims_in_words(self) -> list[str]:
         """Which claims hold in which models."""
         drawn = [name for name, study in self.studies.items() if is_random(study)]
-        return verdicts_in_words(self.claims.set_index("claim")[self.models], drawn)
+        verdicts = self.claims.set_index("claim")[self.models]
+        return verdicts_in_words(verdicts, drawn, "study" if self.same_model else "model")
 
     @property
     def claims_facts(self) -> dict[str, Any]:
         """Which claims hold in which models, and all that there is to say of each, for other programs."""
         facts = [{"label": name, **claims_facts(self.studies[name], found)} for name, found in self.judged.items()]
-        rows = self.claims.to_dict("records")
         return {
             "format": CLAIMS_FORMAT,
             "headscope": facts[0]["headscope"],
             "same_texts": self.same_texts,
-            "matrix": [
-                {
-                    "topic": row["claim"],
-                    "paper": row["paper"],
-                    "verdicts": {name: row[name] for name in self.models},
-                    "holds_in": sum(row[name] == "holds" for name in self.models),
-                }
-                for row in rows
-            ],
+            "matrix": self.claims_matrix,
             "sentences": self.claims_in_words,
             "studies": facts,
         }
+
+    @property
+    def claims_matrix(self) -> list[dict[str, Any]]:
+        """Which claim holds in which model, for other programs."""
+        return [
+            {
+                "topic": row["claim"],
+                "paper": row["paper"],
+                "verdicts": {name: row[name] for name in self.models},
+                "holds_in": sum(row[name] == "holds" for name in self.models),
+            }
+            for row in self.claims.to_dict("records")
+        ]
 
     @cached_property
     def matches(self) -> pd.DataFrame:
         return match_heads({name: study.heads for name, study in self.studies.items()})
 
-    @cached_property
+    @property
     def sentences(self) -> list[str]:
+        """What differs head by head, then what is common and what is not."""
+        return [*([] if self.head_by_head is None else self.head_by_head.sentences), *self.common]
+
+    @cached_property
+    def common(self) -> list[str]:
+        """What is common and what is not, by depth, roles, claims and profiles."""
         if not self.of_texts:
             shortest = _extreme(self, "distance", "The mean distance is shortest", "{:.1f} patches", largest=False)
             return [shortest, _focal(self), *_matches_in_words(self)]
@@ -271,7 +322,7 @@ def _above_chance(comparison: Compared, relation: str, opening: str) -> str:
         return f"{opening}, times chance, mean over the layers: {figures}; what distance alone gives is not known."
     told = ", ".join(f"{name} {means[name]:.2f} (plain chance {plain[name]:.2f})" for name in known)
     everywhere = len(above) == len(comparison.models)
-    where = "in all models" if everywhere else f"in {listed(above)}" if above else "in no model"
+    where = "in all of them" if everywhere else f"in {listed(above)}" if above else "in none of them"
     return f"{opening} more often than their distance explains {where} (times, mean over the layers: {told})."
 
 
@@ -300,5 +351,15 @@ def _matches_in_words(comparison: Compared) -> list[str]:
             f"{len(found)} {'pair' if len(found) == 1 else 'pairs'} of heads of {one} and {other} are each other's "
             f"nearest; their profiles differ by "
             f"{found['difference'].mean():.2f} on average, where shuffled heads give {found['chance'].iloc[0]:.2f}."
+            f"{_in_place(comparison, found)}"
         )
     return told
+
+
+def _in_place(comparison: Compared, found: pd.DataFrame) -> str:
+    """Nothing in a profile knows the number of a head: where nearest heads have the same, one model is likely made from
+    the other."""
+    if comparison.head_by_head is None:
+        return ""
+    in_place = (found["layer"] == found["other_layer"]) & (found["head"] == found["other_head"])
+    return f" {int(in_place.sum())} of the pairs have the same layer and head."

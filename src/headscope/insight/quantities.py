@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headscope.corpus.windows import SEPARATORS
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
-from headscope.measure.declaration import GROUPS, Unit
+from headscope.measure.declaration import Unit
 from headscope.measure.jackknife import Estimate, NotByGroup
 
 Numbers = NDArray[np.float64]
@@ -53,16 +53,11 @@ def over_groups(study: StudyFolder, quantity: Quantity, groups: Collection[int])
 
 
 def _everywhere(study: StudyFolder, name: str) -> Estimate:
-    """A group that holds no text changes nothing when it is left out."""
     study.column("heads", name)
     try:
-        found = study.jackknife.estimate("heads", name)
+        return study.jackknife.everywhere("heads", name)
     except NotByGroup:
         raise ValueError(f"{name} is not kept for each group of texts") from None
-    left_out = np.tile(found.value, (GROUPS, 1))
-    weight = np.zeros((GROUPS, len(found.value)))
-    left_out[study.jackknife.holding], weight[study.jackknife.holding] = found.left_out, found.weight
-    return Estimate(found.value, left_out, weight)
 
 
 def _column(label: str, unit: Unit, name: str) -> Quantity:

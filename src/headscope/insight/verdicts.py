@@ -42,6 +42,7 @@ VERDICTS: dict[Verdict, Mark] = {
 """Without learning: random weights meet the criterion too. On shuffled tokens: the same windows with their tokens
 shuffled meet it too."""
 
+MANY = {"model": "models", "study": "studies"}
 NAMED = 2
 """Models that a sentence names; of more it says how many they are."""
 
@@ -57,9 +58,11 @@ def counted_verdicts(verdicts: Sequence[str]) -> str:
     )
 
 
-def verdicts_in_words(verdicts: pd.DataFrame, drawn: Sequence[str] = ()) -> list[str]:
+def verdicts_in_words(
+    verdicts: pd.DataFrame, drawn: Sequence[str] = (), each: Literal["model", "study"] = "model"
+) -> list[str]:
     """What holds where, in sentences. verdicts: a row a claim, under its topic; a column a model. drawn: the models of
-    random weights."""
+    random weights. each: what a column is called."""
     models = verdicts.shape[1]
     holding = (verdicts == "holds").sum(axis=1)
     trained = verdicts.drop(columns=list(drawn))
@@ -68,12 +71,12 @@ def verdicts_in_words(verdicts: pd.DataFrame, drawn: Sequence[str] = ()) -> list
     nowhere = tones.isin(["no", "open"]).all(axis=1) & (tones == "no").any(axis=1)
     return [
         _by_model((verdicts == "holds").sum(), len(verdicts)),
-        f"Claims that hold in every model: {_quoted(verdicts.index[holding == models])}.",
+        f"Claims that hold in every {each}: {_quoted(verdicts.index[holding == models])}.",
         *(_in_trained(trained) if 0 < trained.shape[1] < models else []),
-        *_in_some(holding[(holding > 0) & (holding < models)], models),
-        f"Claims that hold in no model: {_quoted(verdicts.index[nowhere])}.",
+        *_in_some(holding[(holding > 0) & (holding < models)], models, MANY[each]),
+        f"Claims that hold in no {each}: {_quoted(verdicts.index[nowhere])}.",
         *(
-            f"Claims that {mark.many}: {_places(verdicts == verdict)}."
+            f"Claims that {mark.many}: {_places(verdicts == verdict, MANY[each])}."
             for verdict, mark in VERDICTS.items()
             if mark.tone in ("near", "open") and (verdicts == verdict).any(axis=None)
         ),
@@ -94,19 +97,19 @@ def _in_trained(verdicts: pd.DataFrame) -> list[str]:
     return [f"Claims that hold in every trained model: {_quoted(verdicts.index[(verdicts == 'holds').all(axis=1)])}."]
 
 
-def _in_some(holding: pd.Series, models: int) -> list[str]:
+def _in_some(holding: pd.Series, models: int, called: str) -> list[str]:
     """holding: in how many models each of these claims holds."""
     counts = sorted(set(holding), reverse=True)
     told = "; ".join(f"{_quoted(holding.index[holding == count])} in {count} of {models}" for count in counts)
-    return [f"Claims that hold in some models: {told}."] if counts else []
+    return [f"Claims that hold in some {called}: {told}."] if counts else []
 
 
-def _places(found: pd.DataFrame) -> str:
+def _places(found: pd.DataFrame, called: str) -> str:
     """Claims, each with the models where something was found."""
     told = []
     for topic, row in found[found.any(axis=1)].iterrows():
         names = [str(name) for name in found.columns[row]]
-        where = listed(names) if len(names) <= NAMED else f"{len(names)} of {len(row)} models"
+        where = listed(names) if len(names) <= NAMED else f"{len(names)} of {len(row)} {called}"
         told.append(f"“{topic}” ({where})")
     return ", ".join(told)
 

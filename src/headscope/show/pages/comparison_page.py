@@ -10,17 +10,24 @@ from markupsafe import Markup
 
 from headscope.corpus.null_kinds import NULLS
 from headscope.insight.comparing import QUANTITIES
+from headscope.insight.differing import shortened
+from headscope.insight.head_by_head import called
+from headscope.show.figures import difference_map
 from headscope.show.figures.comparison import draw, draw_roles
 from headscope.show.figures.style import settings
 from headscope.show.pages.templates import environment
+from headscope.wording import ranged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headscope.insight.comparing import Compared
+    from headscope.insight.head_by_head import HeadByHead
 
 MATCHES = 24
 """The closest ones, shown on the page; all are in `Comparison.matches`."""
+LARGEST = 24
+"""The largest differences likewise; all are in `Comparison.differences`."""
 
 
 def page(comparison: Compared) -> str:
@@ -29,7 +36,7 @@ def page(comparison: Compared) -> str:
 
 def snippet(comparison: Compared) -> str:
     """For notebooks."""
-    return environment().get_template("compare_parts.html").render(**_parts(comparison))
+    return environment().get_template("compare_snippet.html").render(**_parts(comparison))
 
 
 def _parts(comparison: Compared) -> dict[str, Any]:
@@ -43,8 +50,37 @@ def _parts(comparison: Compared) -> dict[str, Any]:
         "claims": comparison.claims.to_dict("records"),
         "rows": comparison.table.to_dict("records"),
         "matches": comparison.matches.head(MATCHES).to_dict("records"),
-        "same_texts": comparison.same_texts,
+        "what_differs": [[row[0], *map(shortened, row[1:])] for row in comparison.what_differs.to_numpy().tolist()],
+        "head_by_head": comparison.head_by_head and _head_by_head(comparison.head_by_head),
     }
+
+
+def _head_by_head(found: HeadByHead) -> dict[str, Any]:
+    largest = found.largest(LARGEST).to_dict("records")
+    return {
+        "sentences": found.sentences,
+        "paired": found.paired,
+        "same_model": found.same_model,
+        "map": "" if found.equal else Markup(_svg(difference_map.draw(found))),
+        "rows": [
+            [
+                f"{row['layer']}, {row['head']}",
+                called(found.columns[row["column"]]),
+                *found.in_words(row),
+                _difference(row, found.columns[row["column"]].unit),
+            ]
+            for row in largest
+        ],
+        "in_all": int(found.table["differs"].sum()),
+    }
+
+
+def _difference(row: dict[Any, Any], unit: str) -> str:
+    """With its sign; of shares in percentage points, which are no shares of anything."""
+    by = 100 if unit == "share" else 1
+    value, low, high = (row[name] * by for name in ("difference", "low", "high"))
+    told = ranged(value, low, high, unit if by == 1 else "points")
+    return ("+" + told if row["difference"] > 0 else told).replace("-", "−")
 
 
 def _about(name: str, study: Any) -> dict[str, Any]:
