@@ -153,9 +153,10 @@ class HeadByHead:
         rows = self.table[self.table["differs"] & (self.table["column"] == name)]
         row = rows.iloc[int(rows["difference"].abs().argmax())].to_dict()
         first, second = self.in_words(row)
+        most = head_name((row["layer"], row["head"]))
         return (
             f"{count} of {len(self.a.heads)} heads {'differs' if count == 1 else 'differ'} in "
-            f"“{called(self.columns[name])}”, most {head_name(row)}: {first} in {self.labels[0]} against {second} in "
+            f"“{called(self.columns[name])}”, most {most}: {first} in {self.labels[0]} against {second} in "
             f"{self.labels[1]}."
         )
 
