@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from headscope.errors import HeadscopeError
 
 Windows = Literal["all", "first"]
-Short = Literal["drop", "pad"]
+Short = Literal["auto", "drop", "pad"]
 Special = Literal["keep", "drop"]
 Sentences = Literal["auto", "english", "unicode", "lines"]
 Similarity = Literal["dot", "centred", "cosine"]
@@ -23,7 +23,9 @@ TOKENS_AT_ONCE = 512
 
 @dataclass(frozen=True)
 class Options:
-    """What is measured and how; every field changes the result or its last float digits. maps: which of the maps of
+    """What is measured and how; every field changes the result or its last float digits. short: windows shorter than
+    `length` are left out, padded, or as a first look at the texts decides; a study keeps what was decided. sample: so
+    many windows, drawn by `seed` and spread over all texts; max_windows: the first ones. maps: which of the maps of
     every head are written, positions against positions: they are most of a folder.
 
     >>> Options(length=64).length
@@ -34,11 +36,12 @@ class Options:
     threshold: float = 0.3
     line_threshold: float = 0.3
     windows: Windows = "all"
-    short: Short = "drop"
+    short: Short = "auto"
     special: Special = "keep"
     similarity: Similarity = "dot"
     sentences: Sentences = "auto"
     max_windows: int | None = None
+    sample: int | None = None
     layers: tuple[int, ...] | None = None
     batch_size: int | None = None
     seed: int = 0
@@ -51,6 +54,12 @@ class Options:
             _at_least("batch-size", self.batch_size, 1)
         if self.max_windows is not None:
             _at_least("max-windows", self.max_windows, 1)
+        if self.sample is not None:
+            _at_least("sample", self.sample, 1)
+            if self.max_windows is not None:
+                raise HeadscopeError(
+                    "--sample spreads over all texts and --max-windows takes the first ones; give one of them."
+                )
         for name, value in (("threshold", self.threshold), ("line-threshold", self.line_threshold)):
             if not 0 <= value < 1:
                 raise HeadscopeError(f"--{name} is {value:g}; it must be at least 0 and below 1.")
@@ -91,7 +100,9 @@ class Options:
     def read(cls, values: Mapping[str, Any]) -> Options:
         """From JSON: what `as_dict` made. Before there was a choice of `sentences`, all were taken for English."""
         layers = values.get("layers")
-        return cls(**{"sentences": "english", **values, "layers": None if layers is None else tuple(layers)})
+        return cls(
+            **{"sentences": "english", "short": "drop", **values, "layers": None if layers is None else tuple(layers)}
+        )
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

@@ -19,3 +19,35 @@ def test_the_command_reads_a_column_of_a_table(call, tiny_folder: Path, tmp_path
     code, out, _ = call(*asked, "--field", "note")
     assert code == 0
     assert "from 20 texts" in out
+
+
+def test_a_mistyped_option_names_the_nearest_in_one_sentence(call):
+    for typed, meant in (("--treshold", "--threshold"), ("--lenght", "--length"), ("--max-window", "--max-windows")):
+        code, out, err = call("study", typed, "0.2")
+        assert code == 2
+        assert err == f"headscope: {typed} is no option of headscope study; the nearest is {meant}.\n"
+        assert out == ""
+
+
+def test_other_misuse_is_one_sentence_too(call):
+    for arguments, said in (
+        (("study", "--qqqq"), "--qqqq is no option of headscope study; headscope study --help shows"),
+        (("study", "--length", "many"), "Invalid value for '--length'"),
+        (("study", "--length"), "requires an argument"),
+        (("stduy",), "No such command 'stduy'. Did you mean 'study'?"),
+        (("compare",), "Missing argument"),
+    ):
+        code, out, err = call(*arguments)
+        assert code == 2, arguments
+        assert err.startswith("headscope: ")
+        assert said in err
+        assert err.count("\n") == 1
+        assert out == ""
+
+
+def test_without_a_verb_the_help_is_shown(call):
+    code, out, err = call()
+    assert code == 2
+    assert out.count("Usage:") == 1
+    assert err == ""
+    assert call("--version")[0] == 0

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headscope.corpus.kinds import KINDS, kind_of
-from headscope.corpus.nulls import NullWindows, Spread, shuffled_sentences, shuffled_tokens
+from headscope.corpus.nulls import NullWindows, shuffled_sentences, shuffled_tokens
+from headscope.corpus.sampling import Spread
 from headscope.corpus.sentences import sentence_starts
 from headscope.corpus.texts import Text, as_texts
 from headscope.corpus.windows import Counts, Cutter, Window

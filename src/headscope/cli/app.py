@@ -11,10 +11,14 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from headscope.arguments import nearest
 from headscope.cli import compare, doctor, figures, inspect, merge, nulls, report, reproduce, segment, study, verify
 from headscope.cli.streams import LOST, LostOutput, Streams
 from headscope.console import say
 from headscope.errors import HeadscopeError
+
+UsageError: Any = typer.BadParameter.__base__
+"""Of what typer is built on, which it carries under another name from version to version."""
 
 app = typer.Typer(
     name="headscope",
@@ -111,7 +115,29 @@ def main() -> None:
 def _run() -> int:
     """The exit code."""
     try:
-        app()
+        return app(prog_name="headscope", standalone_mode=False) or 0
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    return 0
+    except typer.Abort:
+        return 1
+    except UsageError as problem:
+        return _misused(problem)
+
+
+def _misused(problem: Any) -> int:
+    """One sentence instead of a box; the exit code."""
+    if sys.argv[1:]:  # otherwise typer has shown the help
+        say(f"headscope: {_usage_sentence(problem)}", error=True)
+    return int(problem.exit_code)
+
+
+def _usage_sentence(problem: Any) -> str:
+    """What was typed wrongly, and the nearest that there is."""
+    mistyped = getattr(problem, "option_name", None)
+    if mistyped is None or problem.ctx is None:
+        return str(HeadscopeError(problem.format_message()))
+    options = [name for item in problem.ctx.command.get_params(problem.ctx) for name in item.opts]
+    found = nearest(mistyped, options)
+    verb = problem.ctx.command_path
+    then = f"the nearest is {found}" if found else f"{verb} --help shows those there are"
+    return str(HeadscopeError(f"{mistyped} is no option of {verb}; {then}."))

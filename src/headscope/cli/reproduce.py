@@ -171,12 +171,14 @@ def _show(
     from headscope.insight.claims import is_paper_model
     from headscope.insight.verdicts import counted_verdicts
     from headscope.show.claims import table_of
+    from headscope.wording import counted
 
     console = opened()
     (judged,) = compared.judged.values()
-    counted = counted_verdicts([claim.verdict for claim in judged])
+    verdicts = counted_verdicts([claim.verdict for claim in judged])
     console.print(f"[bold]{escape(facts['heading'])}[/bold]")
-    console.print(f"Of {len(judged)} claims: {counted}. Over {study.windows:,} windows of {escape(facts['texts'])}.\n")
+    over = f"{counted(study.windows, 'window')} of {escape(facts['texts'])}"
+    console.print(f"Of {len(judged)} claims: {verdicts}. Over {over}.\n")
     console.print(table_of(console, judged, full=full))
     console.print()
     for notice in facts["notices"]:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope study   [dim]sample texts, built-in model[/dim]\n
-headscope study wiki.jsonl.gz --model bert-base-uncased --out wiki --max-windows 2000\n
+headscope study wiki.jsonl.gz --model bert-base-uncased --out wiki --sample 2000\n
+headscope study reviews.csv --field review --out reviews   [dim]a text a row[/dim]\n
 headscope study notes/ --lines --model ./my-model --length 64 --short pad\n
 cat book.txt | headscope study - --layers 0-5"""
 
@@ -54,12 +55,26 @@ def command(
     line_threshold: LINE_THRESHOLD = 0.3,
     windows: Annotated[str, typer.Option(help="all, or only the first of each text.", metavar="WHICH")] = "all",
     short: Annotated[
-        str, typer.Option(help="Windows shorter than --length: drop (left out, counted) or pad.", metavar="HOW")
-    ] = "drop",
+        str,
+        typer.Option(
+            help="Windows shorter than --length: drop (left out, counted), pad, or auto: pad where most of the first "
+            "200 texts are shorter than a window.",
+            metavar="HOW",
+        ),
+    ] = "auto",
     special: SPECIAL = "keep",
     similarity: SIMILARITY = "dot",
     sentences: SENTENCES = "auto",
-    max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
+    max_windows: Annotated[
+        int | None, typer.Option(help="Stop after this many windows: only the first texts are measured.", metavar="N")
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            help="Measure this many windows, drawn by --seed and spread over all texts, which are read twice.",
+            metavar="N",
+        ),
+    ] = None,
     layers: LAYERS = None,
     stack: STACK = None,
     example: Annotated[
@@ -121,6 +136,7 @@ def command(
         similarity=similarity,  # type: ignore[arg-type]
         sentences=sentences,  # type: ignore[arg-type]
         max_windows=max_windows,
+        sample=sample,
         layers=parse_layers(layers) if layers is not None else None,
         batch_size=batch_size,
         seed=seed,
@@ -174,20 +190,27 @@ def _summary(study: Study, figures: bool) -> None:
     from headscope.insight.findings import findings
     from headscope.insight.notices import notices
     from headscope.insight.roles import summary as roles_summary
+    from headscope.insight.sources import sources_used
     from headscope.wording import counted
 
     console = opened(soft_wrap=True)
     manifest = study.manifest
     model, counts = manifest.model, manifest.counts
-    stack = f" ({model.stack})" if model.stack else ""
+    about = ", ".join(fact for fact in (model.stack, model.dtype) if fact)
     sources = f" from {counted(counts.texts, 'text')}" if manifest.kind == "texts" else ""
     console.print(
-        f"[bold]{escape(model.name)}[/bold]{stack}: {counted(len(manifest.layers), 'layer')} x "
+        f"[bold]{escape(model.name)}[/bold] ({about}): {counted(len(manifest.layers), 'layer')} x "
         f"{counted(model.heads, 'head')} over "
         f"{study.extent}{sources}, measured in {manifest.seconds:.1f} s"
     )
     if model.proof is not None:
         console.print(f"[dim]{escape(model.proof.sentence)}[/dim]")
+    if counts.windows_drawn_from is not None:
+        drawn_from = counted(counts.windows_drawn_from, "window")
+        console.print(f"[dim]drawn by seed {manifest.options.seed} from the {drawn_from} of all texts[/dim]")
+    if len(manifest.source.files or ()) > 1 or manifest.source.files_not_reached:
+        for line in sources_used(manifest.source):
+            console.print(f"[dim]{escape(line)}[/dim]")
     left_out = counts.short_windows_left_out
     if left_out:
         console.print(
@@ -203,7 +226,7 @@ def _summary(study: Study, figures: bool) -> None:
     part = manifest.part
     if part is not None:
         console.print(
-            f"Part {part.number} of {part.of}, {counts.windows:,} of {part.windows_in_all:,} windows; "
+            f"Part {part.number} of {part.of}, {counts.windows:,} of {counted(part.windows_in_all or 0, 'window')}; "
             "headscope merge adds all parts up."
         )
         return

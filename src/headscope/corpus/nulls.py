@@ -6,33 +6,19 @@ The order is drawn from the seed and the number of the window or text, so it doe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headscope.corpus.kinds import FIRST, SPECIAL, kind_of
 from headscope.corpus.null_kinds import NULLS, Null
+from headscope.corpus.sampling import Spread
 from headscope.corpus.sentences import sentence_starts
 from headscope.corpus.text_windows import TextWindows
 from headscope.corpus.texts import Text
 from headscope.corpus.windows import Window
 from headscope.options import Sentences
-
-
-@dataclass(frozen=True)
-class Spread:
-    """So many of all windows, evenly spread over them.
-
-    >>> [window for window in range(10) if Spread(10, 4).holds(window)]
-    [2, 4, 7, 9]
-    """
-
-    windows: int
-    taken: int
-
-    def holds(self, window: int) -> bool:
-        return (window + 1) * self.taken // self.windows > window * self.taken // self.windows
 
 
 def shuffled_tokens(window: Window, number: int, seed: int) -> Window:
@@ -74,7 +60,8 @@ def _draws(seed: int, null: Null, number: int) -> np.random.Generator:
 
 
 class NullWindows(TextWindows):
-    """The windows of texts as a null has them, evenly spread ones where not all are asked for (see `run.source`).
+    """The windows of texts as a null has them, evenly spread ones where not all are asked for (see `run.source`). Of a
+    sampled study, they are spread over its sample.
 
     `weights` leaves them as they are: there, it is the model that knows nothing.
     """

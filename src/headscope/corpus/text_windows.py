@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from headscope.corpus.sampling import Sample
 from headscope.corpus.texts import Reading, Text, Texts
+from headscope.corpus.used_sources import UsedSources
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all, refuse_unknown
+from headscope.errors import HeadscopeError
 from headscope.options import Options
 from headscope.wording import counted
 
@@ -17,6 +21,8 @@ class TextWindows:
 
     example: the number of the window to keep a hold of, in `example_window`. `sha256` is of all texts read so far.
     Texts of which the tokenizer knows less than half are refused, after the first shard or at the end.
+    sample: which of all windows these are, numbered anew from 0; None: all. texts_sha256: of the texts that the sample
+    was drawn from.
     """
 
     unit = "windows"
@@ -31,6 +37,8 @@ class TextWindows:
         example: int = 0,
         model_name: str = "the model",
         embedding_rows: int | None = None,
+        sample: Sample | None = None,
+        texts_sha256: str | None = None,
     ) -> None:
         self._texts = texts
         self._options = options
@@ -38,9 +46,13 @@ class TextWindows:
         self._model_name = model_name
         self._hash = hashlib.sha256()
         self._example = example
+        self._sample = sample
+        self._texts_sha256 = texts_sha256
+        self._numbered = 0
         self.windows_per_shard = windows_per_shard
         self.example_window: Window | None = None
         self.counts = Counts()
+        self.used = UsedSources()
 
     @property
     def name(self) -> str:
@@ -62,24 +74,49 @@ class TextWindows:
         return self._texts.other_files
 
     @property
+    def not_reached(self) -> int:
+        """Sources that no text was read from, because there were windows enough before."""
+        return self._texts.sources_not_reached
+
+    @property
+    def drawn_from(self) -> int | None:
+        """Of a sample: how many windows the texts have in all."""
+        return None if self._sample is None else self._sample.windows
+
+    @property
     def made(self) -> int:
-        return self.counts.windows
+        return self._numbered
 
     @property
     def sha256(self) -> str:
         return self._hash.hexdigest()
 
     def windows(self, wanted: Callable[[int], bool] | None) -> Iterator[Window]:
-        for window in cut_all(self._hashed(), self._cutter, self.counts, self._options.max_windows, wanted):
-            if self.counts.windows - 1 == self._example:
+        def chosen(window: int) -> bool:
+            """Asked of every window there is, in order."""
+            if self._sample is not None and not self._sample.holds(window):
+                return False
+            self._numbered += 1
+            self.used.add_window()
+            return wanted is None or wanted(self._numbered - 1)
+
+        for window in cut_all(self._hashed(), self._cutter, self.counts, self._options.max_windows, chosen):
+            if self._numbered - 1 == self._example:
                 self.example_window = window
-            if self.counts.windows == self.windows_per_shard:
+            if self._numbered == self.windows_per_shard:
                 refuse_unknown(self.counts, self._model_name)
             yield window
         refuse_unknown(self.counts, self._model_name)
+        if self._texts_sha256 not in (None, self.sha256):
+            raise HeadscopeError(
+                f"{self.name} changed after its windows were counted, so the sample would be of no one text; run the "
+                "same command again."
+            )
 
     @property
     def expected(self) -> int | None:
+        if self._sample is not None:
+            return self._sample.taken
         share = self._texts.read_share
         estimate = int(self.made / share) if share else None
         most = self._options.max_windows
@@ -104,7 +141,32 @@ class TextWindows:
         """The texts; what was read of them is hashed, so that parts of one study know each other."""
         for text in self._texts:
             _add(self._hash, text)
+            self.used.add_text(*self._texts.newest_source)
             yield text
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a first reading of texts found: how many windows they have, and their hash."""
+
+    windows: int
+    sha256: str
+
+
+def count_windows(
+    texts: Texts, tokenizer: Any, options: Options, embedding_rows: int | None, tick: Callable[[int, int | None], None]
+) -> Counted:
+    """Read all texts and count their windows. tick: told after each text how many more there are, and how many there
+    will be, as far as can be told."""
+    cutter, counts, digest = Cutter(tokenizer, options, embedding_rows), Counts(), hashlib.sha256()
+    for text in texts:
+        before = counts.windows
+        _add(digest, text)
+        for _ in cutter.cut(text, counts, wanted=lambda window: False):
+            pass
+        share = texts.read_share
+        tick(counts.windows - before, int(counts.windows / share) if share else None)
+    return Counted(counts.windows, digest.hexdigest())
 
 
 def texts_hash(texts: Iterable[Text]) -> str:

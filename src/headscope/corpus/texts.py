@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from headscope.arguments import naming_typos
 from headscope.corpus.given import FIELD, GIVEN, Articles, given_source
 from headscope.corpus.hub import HubDataset
-from headscope.corpus.records import Source, Text
+from headscope.corpus.records import Bad, Source, Text
 from headscope.corpus.text_files import SUFFIXES, File, StandardInput, files_of, inside
 from headscope.errors import HeadscopeError
 from headscope.wording import named
@@ -48,19 +49,60 @@ class Texts:
         self.other_files = other_files
         self.bad = 0
         self._done = 0
+        self._newest = 0
+        self._kept: Iterator[tuple[int, Text | Bad]] | None = None
 
     def __iter__(self) -> Iterator[Text]:
-        self.bad = 0
+        self.bad = self._newest = 0
+        for number, record in self._records():
+            self._newest = number
+            if isinstance(record, Text):
+                yield record
+            elif self.skip_bad:
+                self.bad += 1
+            else:
+                raise HeadscopeError(record.reason)
+
+    def first(self, count: int, characters: int) -> list[Text]:
+        """The first texts, until they hold so many characters, or one can't be used: that is told when it is read. What
+        can be read only once is kept for the reading to come."""
+        records = self._records()
+        begun: list[tuple[int, Text | Bad]] = []
+        texts: list[Text] = []
+        for number, record in records:
+            begun.append((number, record))
+            if isinstance(record, Text):
+                texts.append(record)
+                characters -= len(record.text)
+            elif not self.skip_bad:
+                break
+            if len(texts) == count or characters <= 0:
+                break
+        if self.once:
+            self._kept = chain(begun, records)
+        return texts
+
+    def _records(self) -> Iterator[tuple[int, Text | Bad]]:
+        """With the number of the source that each is from."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            yield from kept
+            return
         self._done = 0
-        for source in self._sources:
+        for number, source in enumerate(self._sources):
             for record in source.records():
-                if isinstance(record, Text):
-                    yield record
-                elif self.skip_bad:
-                    self.bad += 1
-                else:
-                    raise HeadscopeError(record.reason)
+                yield number, record
             self._done += 1
+
+    @property
+    def newest_source(self) -> tuple[int, str]:
+        """The number and the name of the one that the newest text is from."""
+        return self._newest, self._sources[self._newest].name
+
+    @property
+    def sources_not_reached(self) -> int:
+        """Those after the newest text's, if no more are read."""
+        return len(self._sources) - 1 - max(self._newest, self._done - 1)
 
     @property
     def once(self) -> bool:
@@ -84,6 +126,7 @@ class Texts:
         return done / sum(known) if sum(known) else 1.0
 
 
+@naming_typos()
 def read_texts(
     paths: str | Path | Iterable[str | Path], *, lines: bool = False, skip_bad: bool = False, field: str = FIELD
 ) -> Texts:

@@ -118,7 +118,8 @@ def stack(windows: list[Window]) -> Batch:
 @dataclass
 class Counts:
     """What was read and what became of it. tokens: those of texts, without special ones, in windows that were taken;
-    unknown_tokens: how many of them stand for words that the tokenizer does not know."""
+    unknown_tokens: how many of them stand for words that the tokenizer does not know. window_tokens: of the windows
+    that were made, special ones included, padding not."""
 
     texts: int = 0
     texts_without_window: int = 0
@@ -128,6 +129,7 @@ class Counts:
     short_windows_left_out: int = 0
     later_windows_left_out: int = 0
     windows_in_one_sentence: int = 0
+    window_tokens: int = 0
     longest_short: int = field(default=0, repr=False)
 
 
@@ -187,8 +189,9 @@ class Cutter:
         self._rows = rows
         pad = tokenizer.pad_token_id
         self._pad = pad if pad is not None and (rows is None or pad < rows) else 0
-        self._content = options.length - len(self.prefix) - len(self.suffix)
-        if self._content < 1:
+        self.content = options.length - len(self.prefix) - len(self.suffix)
+        """Tokens of a text that a window has room for."""
+        if self.content < 1:
             raise HeadscopeError(
                 f"--length {options.length} leaves no room for text beside "
                 f"{len(self.prefix) + len(self.suffix)} special tokens; give a larger one."
@@ -206,10 +209,10 @@ class Cutter:
         sentences = SentencesOf(text.text, self._options.sentences)
         tokens = tokens_of(self._tokenizer, text.text)
         before = 0
-        while content := list(islice(tokens, self._content)):
+        while content := list(islice(tokens, self.content)):
             if before and self._options.windows == "first":
                 counts.later_windows_left_out += 1
-            elif len(content) < self._content and self._options.short == "drop":
+            elif len(content) < self.content and self._options.short != "pad":
                 counts.short_windows_left_out += 1
                 counts.longest_short = max(counts.longest_short, before + len(content))
             else:
@@ -219,11 +222,16 @@ class Cutter:
                 if wanted is None or wanted(counts.windows - 1):
                     window = self._window(text, content, sentences, counts)
                     counts.windows_in_one_sentence += len({*window.sentence.tolist()} - {-1}) < 2
+                    counts.window_tokens += window.size
                     yield window
                 if counts.windows == most:
                     return
             before += len(content)
         counts.texts_without_window += not taken
+
+    def size_up_to_a_window(self, text: Text) -> int:
+        """Tokens of a text, of which no more are counted than a window has room for."""
+        return sum(1 for _ in islice(tokens_of(self._tokenizer, text.text), self.content))
 
     def _count(self, text: Text, content: list[Token], counts: Counts) -> None:
         """Known and unknown tokens of a window; an id that the network has no row for ends it all."""

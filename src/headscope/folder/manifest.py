@@ -63,15 +63,30 @@ class ModelFacts:
 
 
 @dataclass(frozen=True)
+class FileFacts:
+    """One place that texts were read from, mostly a file: how many texts were read, and how many windows of them belong
+    to the study; also in a part of it, they are those of the whole."""
+
+    name: str
+    texts: int
+    windows: int
+
+
+@dataclass(frozen=True)
 class SourceFacts:
     """The texts, or images. windows_sha256: of all windows, by their place in the whole (see `hashes`). reading: how
-    texts of files were read; None where they can't be read again from what is said here."""
+    texts of files were read; None where they can't be read again from what is said here. files: those really used, in
+    order, of very many the first; more_files: how many more; files_not_reached: those that no text was read from,
+    because there were windows enough before. None: an older version did not say."""
 
     name: str
     sha256: str | None = None
     windows_sha256: str | None = None
     grid: Grid | None = None
     reading: Reading | None = None
+    files: list[FileFacts] | None = None
+    more_files: int = 0
+    files_not_reached: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,7 +105,9 @@ class CountFacts:
     """What was read and what became of it; an image counts as a text of one window.
 
     windows_in_one_sentence: windows without a sentence end within. tokens: of all texts, but for special ones;
-    unknown_tokens: those of them that the tokenizer does not know. None: an older version did not count.
+    unknown_tokens: those of them that the tokenizer does not know. window_tokens: of the windows, special ones
+    included, padding not. windows_drawn_from: of a sample, how many windows the texts have. None: there is none, or an
+    older version did not count.
     """
 
     windows: int
@@ -103,6 +120,8 @@ class CountFacts:
     windows_in_one_sentence: int | None = None
     tokens: int | None = None
     unknown_tokens: int | None = None
+    window_tokens: int | None = None
+    windows_drawn_from: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from headscope.corpus.used_sources import MOST_LISTED
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
 from headscope.folder.array_file import ArrayFile
@@ -31,7 +32,9 @@ from headscope.run.sums import ExactSum
 
 _FREE = ("batch_size",)
 """Options that change at most the last digits."""
-_OF_A_PART = ("windows", "windows_in_one_sentence")
+_HOW_MANY = ("max_windows", "sample")
+"""Options that say how many windows of its texts a study is of."""
+_OF_A_PART = ("windows", "windows_in_one_sentence", "window_tokens")
 """Counts of the windows of one part; the others are of all texts, and the same in every part."""
 _DECIDING = ("torch", "transformers", "nupunkt")
 """Libraries whose version may change what is measured."""
@@ -142,7 +145,7 @@ def _check_alike(studies: list[StudyFolder]) -> None:
 def _facts(study: StudyFolder, wholes: bool) -> dict[str, tuple[Any, Any]]:
     """What must be the same, and how it is said."""
     manifest, model = study.manifest, study.manifest.model
-    free = (*_FREE, "max_windows") if wholes else _FREE
+    free = (*_FREE, *_HOW_MANY) if wholes else _FREE
     facts = {
         "kind": manifest.kind,
         "version of headscope": manifest.headscope,
@@ -206,6 +209,17 @@ def _added(counts: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
+def _files(manifests: list[Manifest]) -> dict[str, Any]:
+    """Of studies of different texts: the files of all; None where one does not say them."""
+    sources = [manifest.source for manifest in manifests]
+    listed = [file for source in sources for file in source.files or ()]
+    return {
+        "files": None if any(source.files is None for source in sources) else listed[:MOST_LISTED],
+        "more_files": sum(source.more_files for source in sources) + len(listed[MOST_LISTED:]),
+        "files_not_reached": sum(source.files_not_reached for source in sources),
+    }
+
+
 def _manifest(studies: list[StudyFolder]) -> Manifest:
     manifests = [study.manifest for study in studies]
     first = manifests[0]
@@ -216,9 +230,8 @@ def _manifest(studies: list[StudyFolder]) -> Manifest:
         else getattr(first.counts, item.name)
         for item in fields(CountFacts)
     }
-    options = first.options
-    if len({manifest.options.max_windows for manifest in manifests}) > 1:
-        options = replace(options, max_windows=None)
+    asked = {tuple(getattr(manifest.options, name) for name in _HOW_MANY) for manifest in manifests}
+    options = first.options if len(asked) == 1 else replace(first.options, max_windows=None, sample=None)
     runs = [asdict(manifest.run) for manifest in manifests]
     alike = {name: value if all(run[name] == value for run in runs) else None for name, value in runs[0].items()}
     hashes = [manifest.source.sha256 or "" for manifest in manifests]
@@ -231,6 +244,7 @@ def _manifest(studies: list[StudyFolder]) -> Manifest:
             name=first.source.name if parts else " + ".join(manifest.source.name for manifest in manifests),
             sha256=hashes[0] if parts else checksum("".join(hashes).encode()),
             windows_sha256=add_hashes(manifest.source.windows_sha256 or "0" for manifest in manifests),
+            **({} if parts else _files(manifests)),
         ),
         options=options,
         counts=CountFacts(**counts),

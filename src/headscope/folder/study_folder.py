@@ -135,10 +135,14 @@ class StudyFolder:
 
     @property
     def extent(self) -> str:
-        """What was measured, as headings say it: "300 windows of 128 tokens", "12 images of 14 x 14 patches"."""
+        """What was measured, as headings say it: "300 windows of 128 tokens", or where some are padded "3 windows of 26
+        tokens on average"; "12 images of 14 x 14 patches"."""
         if self.grid is not None:
             return f"{counted(self.windows, 'image')} of {self.grid.rows} x {self.grid.columns} patches"
-        return f"{counted(self.windows, 'window')} of {self.manifest.options.length} tokens"
+        windows, length, tokens = self.windows, self.manifest.options.length, self.manifest.counts.window_tokens
+        if tokens is None or tokens == windows * length:
+            return f"{counted(windows, 'window')} of {length} tokens"
+        return f"{counted(windows, 'window')} of {tokens / windows:.0f} tokens{' on average' if windows > 1 else ''}"
 
     @property
     def grid(self) -> Grid | None:
@@ -223,9 +227,10 @@ class StudyFolder:
 
     def __repr__(self) -> str:
         model, manifest = self.manifest.model, self.manifest
+        windows = counted(self.windows, "window" if manifest.kind == "texts" else "image")
         return (
-            f"{type(self).__name__}({str(self.folder)!r}: {model.name}, {len(manifest.layers)} layers x "
-            f"{model.heads} heads, {self.windows:,} {'windows' if manifest.kind == 'texts' else 'images'})"
+            f"{type(self).__name__}({str(self.folder)!r}: {model.name}, {counted(len(manifest.layers), 'layer')} x "
+            f"{counted(model.heads, 'head')}, {windows})"
         )
 
 

@@ -24,7 +24,7 @@ from headscope.insight.sureness import CLEARLY, estimate, told
 from headscope.measure.bins import COARSE_EDGES, CUT, threshold_place
 from headscope.measure.declaration import SETS, Arrays, Ratio
 from headscope.measure.jackknife import Estimate, within
-from headscope.wording import percent, ranged
+from headscope.wording import counted, percent, ranged
 
 PAPER_LENGTH = 128
 Numbers = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _layer_attention(study: StudyFolder) -> NDArray[Any]:
 
 def summed_on_diagonal(study: StudyFolder) -> Judged:
     share = near_diagonal(_layer_attention(study))
-    return Judged(share > 0.5, f"{percent(share)} of the rows, over {study.windows:,} windows", value=share)
+    return Judged(share > 0.5, f"{percent(share)} of the rows, over {counted(study.windows, 'window')}", value=share)
 
 
 def one_text_off_diagonal(study: StudyFolder) -> Judged:

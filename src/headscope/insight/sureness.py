@@ -84,6 +84,6 @@ def too_few_texts(study: StudyFolder) -> str | None:
         return None
     kind = "text" if study.manifest.kind == "texts" else "image"
     return (
-        f"{counted(holding, kind)} with windows: too few to say how sure the numbers are; "
+        f"A small sample: {counted(holding, kind)} with windows, too few to say how sure the numbers are; "
         f"from {FEWEST} on there are intervals."
     )

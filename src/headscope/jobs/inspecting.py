@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from headscope.arguments import naming_typos
 from headscope.corpus.texts import Text, as_texts, only_text
 from headscope.corpus.windows import Counts, Cutter, refuse_unknown
 from headscope.errors import HeadscopeError
@@ -24,6 +25,7 @@ LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""
 
 
+@naming_typos()
 def inspect(
     model: Model | str,
     text: Any,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from headscope.arguments import naming_typos
 from headscope.folder.merging import merge_folders
 from headscope.show.objects import Study
 
 
+@naming_typos()
 def merge(folders: Iterable[str | os.PathLike[str]], *, out: str | os.PathLike[str], overwrite: bool = False) -> Study:
     """Add up the parts of one study (`shard="3/16"`), or studies of different texts, and write a study folder.
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from headscope.arguments import naming_typos
 from headscope.corpus.null_kinds import CALLED, NULLS, Null
-from headscope.corpus.nulls import NullWindows, Spread
+from headscope.corpus.nulls import NullWindows
+from headscope.corpus.sampling import Sample, Spread
 from headscope.corpus.text_windows import texts_hash
 from headscope.corpus.texts import SAMPLE, Texts, as_texts, read_texts, sample_texts
 from headscope.errors import HeadscopeError
@@ -24,8 +26,10 @@ from headscope.run import checkpoints, shards
 from headscope.run.engines import Place
 from headscope.run.shards import Part
 from headscope.show.objects import Study
+from headscope.wording import counted
 
 
+@naming_typos()
 def nulls(
     study: StudyFolder | str | os.PathLike[str],
     model: Model | str | None = None,
@@ -103,8 +107,8 @@ def _is_missing(study: Study, null: Null, spread: Spread, overwrite: bool) -> bo
     if is_null_of(there, study.manifest, null) and there.null == _facts(study.manifest, null, spread):
         return False
     raise HeadscopeError(
-        f"{folder} holds a null of other windows, weights or options than this study with {spread.taken:,} windows; "
-        "give the same --max-windows, or --overwrite."
+        f"{folder} holds a null of other windows, weights or options than this study with "
+        f"{counted(spread.taken, 'window')}; give the same --max-windows, or --overwrite."
     )
 
 
@@ -112,6 +116,12 @@ def _facts(manifest: Manifest, null: Null, spread: Spread) -> NullFacts:
     assert manifest.source.windows_sha256 is not None
     assert manifest.model.weights_sha256 is not None
     return NullFacts(null, manifest.source.windows_sha256, manifest.model.weights_sha256, spread.taken)
+
+
+def _sample(manifest: Manifest) -> Sample | None:
+    """The windows of the study among all that its texts have; None where it has all of them."""
+    drawn_from = manifest.counts.windows_drawn_from
+    return None if drawn_from is None else Sample(drawn_from, manifest.counts.windows, manifest.options.seed)
 
 
 def _texts(study: Study, texts: Any, field: str | None) -> Texts:
@@ -177,6 +187,7 @@ def _measure(
         shards.WINDOWS_PER_SHARD,
         model_name=model.name,
         embedding_rows=model.embedding_rows,
+        sample=_sample(study.manifest),
     )
     facts = _facts(study.manifest, null, spread)
     job = StudyJob(model, capture, source, options, Part(), null=facts, called=f"Measuring {CALLED[null]}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headscope.arguments import naming_typos
 from headscope.corpus.alone import Alone, Group, Span, sentence_spans
 from headscope.corpus.texts import Text, as_texts, only_text
 from headscope.corpus.windows import Counts, Cutter, refuse_unknown, unknown_notice
@@ -39,6 +40,7 @@ CHARACTERS_A_TOKEN = 4
 """About, in English: how many tokens a text has is not known before they are read."""
 
 
+@naming_typos()
 def segment(
     model: Model | str,
     text: Any,

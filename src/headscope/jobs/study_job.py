@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from headscope.corpus.image_windows import ImageWindows
 from headscope.corpus.text_windows import TextWindows
@@ -16,6 +18,7 @@ from headscope.errors import HeadscopeError
 from headscope.folder.manifest import (
     CountFacts,
     ExampleFacts,
+    FileFacts,
     Manifest,
     ModelFacts,
     NullFacts,
@@ -38,7 +41,8 @@ from headscope.run.sums import ExactSum
 
 class StudyJob:
     """Measures the windows of a source and writes the folder. example: the number of the window to keep, None for none.
-    null: what the study is a null of. called: what the progress bar says."""
+    null: what the study is a null of. notices: what a reader should know of its texts. called: what the progress bar
+    says."""
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class StudyJob:
         *,
         example: int | None = None,
         null: NullFacts | None = None,
+        notices: Sequence[str] = (),
         called: str | None = None,
     ) -> None:
         self._model = model
@@ -60,6 +65,7 @@ class StudyJob:
         self._example = example
         self._null = null
         self._called = called
+        self._notices = notices
         self._layers = capture.chosen_layers(options.layers)
 
     def run(self, folder: Path, place: Place, progress: bool) -> None:
@@ -108,9 +114,9 @@ class StudyJob:
     def _manifest(self, ran: Ran, weights_hash: str, example: ExampleFacts | None) -> Manifest:
         model, capture, source, part = self._model, self._capture, self._source, self._part
         counts = {name: value for name, value in asdict(source.counts).items() if name != "longest_short"}
-        facts = {"windows": ran.windows, "unreadable_records_left_out": source.unusable}
+        facts: dict[str, Any] = {"windows": ran.windows, "unreadable_records_left_out": source.unusable}
         if isinstance(source, TextWindows):
-            facts["other_files_left_out"] = source.other_files
+            facts |= {"other_files_left_out": source.other_files, "windows_drawn_from": source.drawn_from}
         return Manifest(
             headscope=metadata.version("headscope"),
             kind="images" if isinstance(source, ImageWindows) else "texts",
@@ -135,7 +141,7 @@ class StudyJob:
                 sha256=source.sha256,
                 windows_sha256=windows_hash(ran.fingerprints),
                 grid=source.grid if isinstance(source, ImageWindows) else None,
-                reading=source.reading if isinstance(source, TextWindows) else None,
+                **(_read_from(source) if isinstance(source, TextWindows) else {}),
             ),
             options=self._options,
             layers=list(self._layers),
@@ -144,7 +150,7 @@ class StudyJob:
             null=self._null,
             shards={str(index): value for index, value in ran.fingerprints.items()} if part.of > 1 else None,
             example=example,
-            notices=list(model.notices),
+            notices=[*model.notices, *self._notices],
             run=RunFacts(
                 device=ran.device,
                 engine=ran.engine,
@@ -158,3 +164,13 @@ class StudyJob:
                 **{name: metadata.version(name) for name in ("torch", "transformers", "numpy", "nupunkt")},
             },
         )
+
+
+def _read_from(source: TextWindows) -> dict[str, Any]:
+    """The places that texts were read from, as a manifest has them."""
+    return {
+        "reading": source.reading,
+        "files": [FileFacts(one.name, one.texts, one.windows) for one in source.used.listed],
+        "more_files": source.used.more,
+        "files_not_reached": source.not_reached,
+    }

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from headscope.arguments import naming_typos
 from headscope.corpus.grid import Grid
 from headscope.corpus.image_windows import ImageWindows
 from headscope.corpus.images import Images
-from headscope.corpus.text_windows import TextWindows
+from headscope.corpus.sampling import Sample
+from headscope.corpus.short_texts import first_look
+from headscope.corpus.text_windows import Counted, TextWindows, count_windows
 from headscope.corpus.texts import Texts, as_texts
+from headscope.corpus.windows import Cutter
 from headscope.errors import HeadscopeError
 from headscope.folder.manifest import IMAGES_MANIFEST, MANIFEST
 from headscope.folder.study_folder import claim
@@ -23,6 +28,7 @@ from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.stacks import has_two_towers
 from headscope.options import Options
+from headscope.progress import Bar
 from headscope.run import checkpoints, shards
 from headscope.run.engines import Place
 from headscope.run.shards import Part
@@ -30,8 +36,10 @@ from headscope.show.objects import Study
 
 IMAGES_AT_ONCE = 4
 """In a batch of images whose size is not asked for."""
+_OPTIONS = tuple(item.name for item in fields(Options))
 
 
+@naming_typos(_OPTIONS)
 def study(
     model: Model | str = "minilm",
     texts: Any = None,
@@ -67,9 +75,10 @@ def study(
     >>> study.heads.nlargest(3, "repeat_probability")  # doctest: +SKIP
     """
     asked = Options(**options)
-    if example < 0 or (asked.max_windows is not None and example >= asked.max_windows):
+    most = asked.max_windows or asked.sample
+    if example < 0 or (most is not None and example >= most):
         raise HeadscopeError(
-            f"--example is {example}; it must be the number of a window, from 0 on and below --max-windows."
+            f"--example is {example}; it must be the number of a window, from 0 on and below --max-windows or --sample."
         )
     place = Place(engine, workers, threads, address)
     part = Part.parse(shard)
@@ -77,12 +86,14 @@ def study(
     given = texts if isinstance(texts, Images) else as_texts(texts, field)
     if nulls:
         _check_nulls(given, part)
+    if asked.sample is not None:
+        _check_sample(given)
     claim(folder, overwrite)
     loaded = as_model(model)
     with checkpoints.locked(folder):
         # Once more: another run may have ended here while this one loaded its model.
         claim(folder, overwrite)
-        job = _job(loaded, given, asked, part, example)
+        job = _job(loaded, given, asked, part, example, progress)
         if overwrite:
             for name in (MANIFEST, IMAGES_MANIFEST):
                 (folder / name).unlink(missing_ok=True)
@@ -103,6 +114,7 @@ def study(
     return Study(folder)
 
 
+@naming_typos({*_OPTIONS, *inspect.signature(study).parameters} - {"max_windows", "texts"})
 def study_images(
     model: Model | str,
     images: Any,
@@ -131,11 +143,19 @@ def _check_nulls(given: Texts | Images, part: Part) -> None:
         raise HeadscopeError("--nulls reads the texts several times, which these do not allow; give files, or a list.")
 
 
-def _job(model: Model, given: Texts | Images, options: Options, part: Part, example: int) -> StudyJob:
+def _check_sample(given: Texts | Images) -> None:
+    if isinstance(given, Images):
+        raise HeadscopeError("--sample is for texts; of images --max-windows takes the first ones.")
+    if given.once:
+        raise HeadscopeError("--sample reads the texts twice, which these do not allow; give files, or a list.")
+
+
+def _job(model: Model, given: Texts | Images, options: Options, part: Part, example: int, progress: bool) -> StudyJob:
     if isinstance(given, Images) and options.stack is None and has_two_towers(model.network):
         options = replace(options, stack="vision")
     capture = Capture(model.network, options.stack)
     source: TextWindows | ImageWindows
+    notices: list[str] = []
     if isinstance(given, Images):
         source, options = _images(model, capture, given, options)
     else:
@@ -144,16 +164,51 @@ def _job(model: Model, given: Texts | Images, options: Options, part: Part, exam
                 f"{model.name} takes images, not texts; give image files, or folders that hold nothing but images."
             )
         model.check_length(options.length)
-        source = TextWindows(
-            given,
-            model.tokenizer,
-            options,
-            shards.WINDOWS_PER_SHARD,
-            example=example,
-            model_name=model.name,
-            embedding_rows=model.embedding_rows,
-        )
-    return StudyJob(model, capture, source, options, part, example=example)
+        source, options, notices = _texts(model, given, options, example, progress)
+    return StudyJob(model, capture, source, options, part, example=example, notices=notices)
+
+
+def _texts(
+    model: Model, given: Texts, options: Options, example: int, progress: bool
+) -> tuple[TextWindows, Options, list[str]]:
+    """The windows; the options with what a first look at the texts decided; and what is to be said of it."""
+    notices: list[str] = []
+    if options.short == "auto":
+        look = first_look(given, Cutter(model.tokenizer, options, model.embedding_rows))
+        options = replace(options, short=look.short)
+        notices += filter(None, [look.notice(options.length)])
+    sample, counted = None, None
+    if options.sample is not None:
+        counted = _counted(model, given, options, progress)
+        sample = Sample(counted.windows, min(options.sample, counted.windows), options.seed)
+        if options.sample > counted.windows > 0:
+            notices.append(
+                f"A sample of {options.sample:,} windows was asked for, and the texts have {counted.windows:,}: all of "
+                "them were measured."
+            )
+    source = TextWindows(
+        given,
+        model.tokenizer,
+        options,
+        shards.WINDOWS_PER_SHARD,
+        example=example,
+        model_name=model.name,
+        embedding_rows=model.embedding_rows,
+        sample=sample,
+        texts_sha256=counted.sha256 if counted else None,
+    )
+    return source, options, notices
+
+
+def _counted(model: Model, given: Texts, options: Options, progress: bool) -> Counted:
+    """A sample is spread over all windows, so they are counted first."""
+    with Bar("Counting the windows to sample from", "windows", progress) as bar:
+
+        def tick(more: int, expected: int | None) -> None:
+            bar.advance(more)
+            bar.expect(expected, exact=False)
+
+        return count_windows(given, model.tokenizer, options, model.embedding_rows, tick)
 
 
 def _images(model: Model, capture: Capture, given: Images, options: Options) -> tuple[ImageWindows, Options]:
@@ -164,7 +219,7 @@ def _images(model: Model, capture: Capture, given: Images, options: Options) -> 
     source = ImageWindows(given, model.prepares_images, model.name, options.max_windows, most)
     source.grid = _grid(model, capture, torch.from_numpy(source.first)[None])
     at_once = options.batch_size or IMAGES_AT_ONCE
-    return source, replace(options, length=source.grid.tokens, batch_size=at_once)
+    return source, replace(options, length=source.grid.tokens, batch_size=at_once, short="drop")
 
 
 def _grid(model: Model, capture: Capture, pixels: torch.Tensor) -> Grid:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from headscope.arguments import naming_typos
 from headscope.errors import HeadscopeError, printable, shortened
 from headscope.files import check_name
 from headscope.garbage import without_collecting
@@ -25,6 +26,7 @@ from headscope.model.folder_checks import (
     other_weights_notices,
     read_config,
 )
+from headscope.model.network_checks import check_network
 from headscope.model.places import folder_of
 from headscope.model.tokenizer_checks import beginning_notice, check_as_written, check_tokenizer, tokenizer_view
 from headscope.model.weight_checks import blank_pooler, building, check_finite, check_loaded, opened, weight_files
@@ -41,7 +43,7 @@ class Model:
     """A transformer, its tokenizer (of a vision model its image processor), and the name it was asked for by. A model
     of two towers, for texts and for images, has both.
 
-    `headscope.load` makes one; for a network of your own: `Model(network, tokenizer, "my model")`.
+    `headscope.load` makes one, by a name or of a network of your own; `Model(network, tokenizer, "my model")` names it.
     """
 
     network: Any
@@ -113,16 +115,34 @@ class Model:
         return f"Model({self.name!r}, {self.architecture}, {self.dtype} on {self.device})"
 
 
+@naming_typos()
 @without_collecting()
-def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int = 0) -> Model:
-    """Load a model and its tokenizer.
+def load(
+    name: Any, *, tokenizer: Any = None, device: str = "auto", dtype: str | None = None, seed: int | None = None
+) -> Model:
+    """Load a model and its tokenizer, or take those that you have.
 
     `name`: "minilm" (built in), a folder, a hub id such as "bert-base-uncased", or "random:" before a folder or hub id
     for the same architecture with random weights drawn from `seed`. Weights come from safetensors files only, and
-    nothing of a folder is used before it was looked at.
+    nothing of a folder is used before it was looked at. device: by default a GPU if there is one. dtype: of the
+    weights, by default float32.
+
+    Or a network of transformers that is loaded already, in any precision and on any device, with its `tokenizer` (of a
+    vision model, its image processor). It is measured as it is, without the part that comes after its layers.
+
+    >>> import headscope
+    >>> model = headscope.load("bert-base-uncased", dtype="bfloat16")  # doctest: +SKIP
+    >>> model = headscope.load(network, tokenizer=tokenizer)  # doctest: +SKIP
     """
-    if not isinstance(name, str) or not name.removeprefix(RANDOM).strip():
+    if not isinstance(name, str):
+        asked = {"device": device != "auto", "dtype": dtype is not None, "seed": seed is not None}
+        check_network(name, tokenizer, [argument for argument, given in asked.items() if given])
+        return _taken(name, tokenizer)
+    if tokenizer is not None:
+        raise HeadscopeError(f"tokenizer is for a network that is loaded already; {name!r} brings its own.")
+    if not name.removeprefix(RANDOM).strip():
         raise HeadscopeError(f"The model name is {name!r}; give minilm, a folder, or a hub id.")
+    seed, dtype = seed or 0, "float32" if dtype is None else dtype
     if dtype not in ("float32", "float16", "bfloat16"):
         raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
     check_name(name, "The model")
@@ -167,6 +187,19 @@ def load(name: str, *, device: str = "auto", dtype: str = "float32", seed: int =
     with _told(f"{shown} can't be put on {target}"):
         network = network.to(target)
     return Model(network, tokenizer, shown, seed, tuple(printable(notice) for notice in notices), images)
+
+
+def _taken(network: Any, tokenizer: Any) -> Model:
+    """A network that the user has loaded, without what comes after its layers."""
+    base = network.base_model
+    shown = printable(str(network.name_or_path or "") or type(base).__name__)
+    check_finite(shown, base)
+    notices: list[str] = []
+    if base.main_input_name == "input_ids":
+        with _told(f"The tokenizer of {shown} can't be used"):
+            notices += check_tokenizer(shown, tokenizer, embedding_rows(base))
+            notices += beginning_notice(base, tokenizer)
+    return Model(base, tokenizer, shown, notices=tuple(printable(notice) for notice in notices))
 
 
 def _config(path: Path, fields: dict[str, Any]) -> Any:
@@ -309,7 +342,7 @@ def as_model(model: Model | str) -> Model:
     if isinstance(model, str):
         return load(model)
     raise HeadscopeError(
-        f"model is of type {type(model).__name__}; give a name, or headscope.Model(network, tokenizer, name)."
+        f"model is of type {type(model).__name__}; give a name, or headscope.load(network, tokenizer=tokenizer)."
     )
 
 

@@ -12,12 +12,14 @@ import numpy as np
 from headscope.corpus.null_kinds import CALLED
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
+from headscope.folder.manifest import Manifest
 from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.insight.beside import ends_of
 from headscope.insight.claims import claims, heading, is_paper_model
 from headscope.insight.every_threshold import at_every_threshold
 from headscope.insight.findings import Finding, findings
 from headscope.insight.notices import notices
+from headscope.insight.sources import sources_used
 from headscope.insight.stability import stability
 from headscope.insight.verdicts import VERDICTS
 from headscope.measure.catalogue import columns
@@ -26,7 +28,7 @@ from headscope.show.report.pictures import pictures
 from headscope.show.report.roles import roles_shown
 from headscope.show.report.slider import slider
 from headscope.show.report.tables import columns_of, nulls_of
-from headscope.wording import capital, listed, model_label, percent, ranges
+from headscope.wording import capital, counted, listed, model_label, percent, ranges
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -53,6 +55,7 @@ OPTION_LABELS = {
     "similarity": "Outputs are compared by",
     "sentences": "Sentences are found by",
     "max_windows": "Most windows",
+    "sample": "Windows drawn",
     "layers": "Layers",
     "batch_size": "Batch",
     "seed": "Seed",
@@ -84,6 +87,7 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
         slider=slider(study, findings_html),
         left_out=_left_out(study) if isinstance(study, StudyAt) else [],
         example=_example(study),
+        sources=sources_used(study.manifest.source, None),
         heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads"), nulls_of(study, "heads")),
         roles=roles_shown(study) if study.manifest.kind == "texts" else None,
         stability=_stability(study),
@@ -210,6 +214,9 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
             "Source": source.name,
             manifest.kind.capitalize(): f"{counts.texts:,}",
             "Windows": f"{counts.windows:,}" if manifest.kind == "texts" else None,
+            "Drawn by seed from": _drawn_from(manifest),
+            "Tokens in a window, on average": _mean_tokens(manifest),
+            "Files not reached": f"{source.files_not_reached:,}" if source.files_not_reached else None,
             "Only part": f"{part.number} of {part.of}" if part is not None else None,
             **{label: f"{count:,}" for label, count in left_out.items() if count},
             f"{manifest.kind.capitalize()}, SHA-256": source.sha256,
@@ -230,6 +237,20 @@ def facts(study: StudyFolder) -> dict[str, dict[str, str]]:
     return {
         title: {label: value for label, value in block.items() if value is not None} for title, block in blocks.items()
     }
+
+
+def _drawn_from(manifest: Manifest) -> str | None:
+    """Of a sample."""
+    drawn_from = manifest.counts.windows_drawn_from
+    return None if drawn_from is None else f"{counted(drawn_from, 'window')} of all texts"
+
+
+def _mean_tokens(manifest: Manifest) -> str | None:
+    """Where it is not the length of a window."""
+    windows, tokens = manifest.counts.windows, manifest.counts.window_tokens
+    if tokens is None or tokens == windows * manifest.options.length:
+        return None
+    return f"{tokens / windows:.0f}, the rest is padding"
 
 
 def _left_out(study: StudyAt) -> list[str]:

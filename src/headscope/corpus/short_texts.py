@@ -1,0 +1,43 @@
+"""What becomes of texts that are shorter than a window, where nobody has said it: a first look at the texts decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headscope.corpus.texts import Texts
+from headscope.corpus.windows import Cutter
+from headscope.options import Short
+
+LOOKED_AT = 200
+"""Texts, the first ones: the same however a study runs."""
+CHARACTERS = 2**22
+"""Of all of them together: with a few books, no more need be read."""
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """Texts that hold a token, and how many of them are shorter than a window."""
+
+    texts: int
+    shorter: int
+
+    @property
+    def short(self) -> Short:
+        """Padded where most texts would be left out otherwise."""
+        return "pad" if 2 * self.shorter > self.texts else "drop"
+
+    def notice(self, length: int) -> str | None:
+        """What is to be said where short windows are padded."""
+        if self.short == "drop":
+            return None
+        first = "" if self.texts < LOOKED_AT else "first "
+        which = f"{self.shorter:,} of the {first}{self.texts:,} texts are" if self.texts > 1 else "The text is"
+        return (
+            f"{which} shorter than a window of {length} tokens, so short windows were padded, not left out "
+            "(--short drop leaves them out)."
+        )
+
+
+def first_look(texts: Texts, cutter: Cutter) -> FirstLook:
+    sizes = [cutter.size_up_to_a_window(text) for text in texts.first(LOOKED_AT, CHARACTERS)]
+    return FirstLook(sum(size > 0 for size in sizes), sum(0 < size < cutter.content for size in sizes))

@@ -1,0 +1,62 @@
+"""Studies of short texts: padded by default, which is said, with the tokens that there really are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import headscope
+from headscope.insight.notices import notices
+
+NOTES = [f"Note {day}. The tide of day {day} was low." for day in range(3)]
+
+
+def measured(model, texts, out: Path, **more):
+    return headscope.study(model, texts, out=out, length=64, progress=False, **more)
+
+
+def test_where_most_texts_are_short_they_are_padded_and_it_is_said(tiny, tmp_path: Path) -> None:
+    study = measured(tiny, NOTES, tmp_path / "s")
+    assert study.windows == 3
+    assert study.manifest.options.short == "pad"
+    said = " ".join(notices(study))
+    assert "3 of the 3 texts are shorter than a window of 64 tokens, so short windows were padded" in said
+    assert "A small sample: 3 texts" in said
+    padded = measured(tiny, NOTES, tmp_path / "p", short="pad")
+    assert padded.heads.equals(study.heads)
+    assert not [notice for notice in notices(padded) if "were padded" in notice]
+
+
+def test_where_most_texts_are_long_short_windows_are_left_out(tiny, sample, tmp_path: Path) -> None:
+    study = measured(tiny, [*sample[:2], NOTES[0]], tmp_path / "s")
+    assert study.manifest.options.short == "drop"
+    assert study.manifest.counts.short_windows_left_out == 3
+
+
+def test_texts_that_can_be_read_only_once_are_all_measured(tiny, tmp_path: Path) -> None:
+    assert measured(tiny, iter(NOTES), tmp_path / "s").heads.equals(measured(tiny, NOTES, tmp_path / "t").heads)
+
+
+def test_sentences_give_the_tokens_that_there_are(tiny, tmp_path: Path) -> None:
+    three, one = measured(tiny, NOTES, tmp_path / "3"), measured(tiny, NOTES[:1], tmp_path / "1")
+    sizes = [len(tiny.tokenizer(note)["input_ids"]) for note in NOTES]
+    assert three.manifest.counts.window_tokens == sum(sizes)
+    assert three.extent == f"3 windows of {sum(sizes) / 3:.0f} tokens on average"
+    assert one.extent == f"1 window of {sizes[0]} tokens"
+    assert "1 window)" in repr(one)
+    one.report()
+    page = (one.folder / "report.html").read_text()
+    assert "1 windows" not in page
+    assert one.extent in page
+
+
+def test_whole_windows_are_of_their_length(tiny, sample, tmp_path: Path) -> None:
+    study = measured(tiny, sample[:2], tmp_path / "s", max_windows=7)
+    assert study.extent == "7 windows of 64 tokens"
+
+
+def test_parts_of_short_texts_merge(tiny, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 2)
+    parts = [measured(tiny, NOTES, tmp_path / f"{n}", shard=f"{n}/2") for n in (1, 2)]
+    merged = headscope.merge([part.folder for part in parts], out=tmp_path / "m")
+    assert merged.extent == measured(tiny, NOTES, tmp_path / "w").extent
+    assert "were padded" in " ".join(notices(merged))
