@@ -26,7 +26,8 @@ class Options:
     """What is measured and how; every field changes the result or its last float digits. short: windows shorter than
     `length` are left out, padded, or as a first look at the texts decides; a study keeps what was decided. sample: so
     many windows, drawn by `seed` and spread over all texts; max_windows: the first ones. maps: which of the maps of
-    every head are written, positions against positions: they are most of a folder.
+    every head are written, positions against positions: they are most of a folder. keep_windows: the numbers of every
+    window are written too; meta: with these columns of the texts' table or fields of their objects.
 
     >>> Options(length=64).length
     64
@@ -47,6 +48,8 @@ class Options:
     seed: int = 0
     stack: Stack | None = None
     maps: Maps = "all"
+    keep_windows: bool = False
+    meta: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _at_least("length", self.length, 3)
@@ -74,6 +77,10 @@ class Options:
         ):
             if choice not in get_args(kinds):
                 raise HeadscopeError(f"--{name} is {choice!r}; it must be {' or '.join(get_args(kinds))}.")
+        if isinstance(self.meta, str) or not all(isinstance(name, str) and name for name in self.meta):
+            raise HeadscopeError(f"--meta is {self.meta!r}; it must name columns, for example label,year.")
+        if self.meta and not self.keep_windows:
+            object.__setattr__(self, "keep_windows", True)
         if self.layers is not None and not self.layers:
             raise HeadscopeError("--layers names no layer; give for example 0-5 or 3,7,11.")
 
@@ -94,6 +101,7 @@ class Options:
         values = asdict(self)
         if self.layers is not None:
             values["layers"] = list(self.layers)
+        values["meta"] = list(self.meta)
         return values
 
     @classmethod
@@ -101,7 +109,13 @@ class Options:
         """From JSON: what `as_dict` made. Before there was a choice of `sentences`, all were taken for English."""
         layers = values.get("layers")
         return cls(
-            **{"sentences": "english", "short": "drop", **values, "layers": None if layers is None else tuple(layers)}
+            **{
+                "sentences": "english",
+                "short": "drop",
+                **values,
+                "layers": None if layers is None else tuple(layers),
+                "meta": tuple(values.get("meta", ())),
+            }
         )
 
 

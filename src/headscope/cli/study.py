@@ -116,6 +116,21 @@ def command(
             metavar="WHICH",
         ),
     ] = "all",
+    keep_windows: Annotated[
+        bool,
+        typer.Option(
+            "--keep-windows",
+            help="Write the numbers of every window too (windows.parquet): of 12 x 12 heads about 60 KB a window.",
+        ),
+    ] = False,
+    meta: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns or fields of the texts to keep with every window, for example label,year; tables for each of "
+            "their values are written.",
+            metavar="NAMES",
+        ),
+    ] = None,
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw all figures and write report.html at the end.")
     ] = True,
@@ -142,6 +157,8 @@ def command(
         seed=seed,
         stack=stack,  # type: ignore[arg-type]
         maps=maps,  # type: ignore[arg-type]
+        keep_windows=keep_windows,
+        meta=tuple(meta.split(",")) if meta is not None else (),
     )
     source: Texts | Images
     if texts and are_images(texts):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LONGEST_TEXT = 256 * 2**20
 """Bytes. A single text beyond this is refused: it is a mistake or an attack, and would fill the memory."""
 
 
 class Text(NamedTuple):
-    """One text and where it came from, for messages: a file, or a file and line."""
+    """One text and where it came from, for messages: a file, or a file and line. meta: what is kept of it beside, a
+    value for each column asked for: strings, numbers, or None."""
 
     origin: str
     text: str
+    meta: tuple[Any, ...] = ()
 
 
 class Bad(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 from headscope.corpus.sampling import Sample
 from headscope.corpus.texts import Reading, Text, Texts
 from headscope.corpus.used_sources import UsedSources
+from headscope.corpus.window_facts import WindowFacts
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all, refuse_unknown
 from headscope.errors import HeadscopeError
 from headscope.options import Options
@@ -22,7 +23,7 @@ class TextWindows:
     example: the number of the window to keep a hold of, in `example_window`. `sha256` is of all texts read so far.
     Texts of which the tokenizer knows less than half are refused, after the first shard or at the end.
     sample: which of all windows these are, numbered anew from 0; None: all. texts_sha256: of the texts that the sample
-    was drawn from.
+    was drawn from. facts: told where every window is from.
     """
 
     unit = "windows"
@@ -39,8 +40,10 @@ class TextWindows:
         embedding_rows: int | None = None,
         sample: Sample | None = None,
         texts_sha256: str | None = None,
+        facts: WindowFacts | None = None,
     ) -> None:
         self._texts = texts
+        self.facts = facts
         self._options = options
         self._cutter = Cutter(tokenizer, options, embedding_rows)
         self._model_name = model_name
@@ -105,6 +108,8 @@ class TextWindows:
                 self.example_window = window
             if self._numbered == self.windows_per_shard:
                 refuse_unknown(self.counts, self._model_name)
+            if self.facts is not None:
+                self.facts.add(self._numbered - 1, window)
             yield window
         refuse_unknown(self.counts, self._model_name)
         if self._texts_sha256 not in (None, self.sha256):

@@ -191,6 +191,11 @@ class Manifest:
         """What is known of the tokens."""
         return IMAGE if self.kind == "images" else TEXT
 
+    @property
+    def keeps_windows(self) -> bool:
+        """Whether the numbers of every window lie beside the tables; a part may have no window."""
+        return self.options.keep_windows and self.counts.windows > 0
+
     def as_json(self) -> dict[str, Any]:
         """As study.json has it: the source stands under `texts` or `images`."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("source", "kind")}

@@ -23,6 +23,7 @@ from headscope.folder.manifest import (
     checksum_is_right,
 )
 from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, claim
+from headscope.folder.windows_file import WINDOWS_FILE, merge_windows
 from headscope.folder.writing import write
 from headscope.measure.catalogue import DERIVED, kept_states, state_specs
 from headscope.measure.tables import TABLES
@@ -65,7 +66,10 @@ def merge_folders(
             written = {
                 name: set.intersection(*(set(map(str, study.table(name))) for study in studies)) for name in TABLES
             }
-        write(target, _manifest(studies), total, only=written)
+        merged = _manifest(studies)
+        if merged.keeps_windows:
+            merge_windows(target, [(study.folder, study.manifest) for study in studies if study.windows])
+        write(target, merged, total, only=written)
     return target
 
 
@@ -170,7 +174,8 @@ def _check_files(study: StudyFolder) -> None:
         raise HeadscopeError(f"{study.folder} was written without checksums, so it can't be merged; run it again.")
     if checksum_is_right(study.folder) is False:
         raise HeadscopeError(f"{study.folder / 'study.json'} was changed after the study was finished; run it again.")
-    held = (ARRAYS, *((GROUPS_FILE,) if manifest.groups else ()), *((REST,) if manifest.part else ()))
+    held = [ARRAYS, *((GROUPS_FILE,) if manifest.groups else ()), *((REST,) if manifest.part else ())]
+    held += [WINDOWS_FILE] if manifest.keeps_windows else []
     for name in (*held, *(EXAMPLE if manifest.example else ())):
         path = study.folder / name
         if not path.is_file() or file_checksum(path) != manifest.files.get(name):

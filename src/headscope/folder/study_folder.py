@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from headscope.corpus.grid import Grid
 from headscope.corpus.null_kinds import NULLS, Null
 from headscope.errors import HeadscopeError, shortened
 from headscope.files import check_name
+from headscope.folder import windows_file
 from headscope.folder.array_file import AbsentError, ArrayFile
 from headscope.folder.at_threshold import ArraysAt, kept_columns, table_at
+from headscope.folder.by_windows import ByValue, by_windows
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, IMAGES_MANIFEST, MANIFEST, Manifest, read_manifest
 from headscope.folder.roles_file import ROLE, read_roles
 from headscope.measure.catalogue import GROUPED, array_specs, kept_states, state_specs
@@ -97,6 +100,28 @@ class StudyFolder:
         if INTERVALS not in (self.manifest.tables or {}):
             raise AbsentError(f"{self.folder} has no intervals; run the study again to have them.")
         return self.table(INTERVALS)
+
+    @property
+    def windows_table(self) -> pd.DataFrame:
+        """A row per window, layer and head, of a study that keeps them (`keep_windows`): where the window is from, and
+        the columns of `heads` of that window alone. Read anew each time: it is large."""
+        self._check_keeps_windows()
+        file = windows_file.opened(self.folder)
+        table: pd.DataFrame = file.read(columns=windows_file.shown_columns(file, self.manifest.gives)).to_pandas()
+        return table
+
+    def by(self, groups: str | Sequence[Any]) -> ByValue:
+        """The tables apart for each value of a column of `windows_table`, such as one named with `meta`; or of values
+        that you give, one for each text. Of a study that keeps its windows (`keep_windows`).
+
+        >>> study.by("label").heads  # doctest: +SKIP
+        """
+        self._check_keeps_windows()
+        return by_windows(self.folder, self.manifest, groups)
+
+    def _check_keeps_windows(self) -> None:
+        if not self.manifest.keeps_windows:
+            raise AbsentError(f"{self.folder} keeps no numbers of every window; run the study with --keep-windows.")
 
     @cached_property
     def example(self) -> OneText:
@@ -334,8 +359,8 @@ def is_null_of(one: Manifest, study: Manifest, null: Null) -> bool:
 
 
 def null_options(options: Options) -> Options:
-    """A null study is measured as its study, but keeps no maps: it is to be small."""
-    return replace(options, maps="none")
+    """A null study is measured as its study, but keeps neither maps nor windows: it is to be small."""
+    return replace(options, maps="none", keep_windows=False, meta=())
 
 
 def with_grid(arrays: Arrays, grid: Grid | None) -> Arrays:

@@ -19,10 +19,12 @@ from headscope.files import file_checksum
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, MANIFEST, checksum_is_right
 from headscope.folder.roles_file import FACTS, problem_of_roles
 from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, null_folder
+from headscope.folder.windows_file import WINDOWS_FILE, opened, shards_of
 from headscope.measure.bins import coarse
 from headscope.measure.catalogue import STATES, SYMMETRIC, array_specs
 from headscope.measure.declaration import SETS
 from headscope.measure.jackknife import INTERVALS, intervals_table
+from headscope.measure.row_layout import WIDTH, States
 from headscope.measure.tables import TABLES, Totals, derived_arrays
 from headscope.run import checkpoints
 
@@ -65,6 +67,8 @@ def verify(folder: str | os.PathLike[str]) -> list[Check]:
         looks["intervals follow from the groups"] = _intervals
     if study.manifest.example is not None:
         looks["the example text"] = _example
+    if study.manifest.keeps_windows:
+        looks["windows add up"] = _windows
     checks = [
         Check(what, _first(look, study), note := _note(what, study), checked=note is None)
         for what, look in looks.items()
@@ -121,6 +125,7 @@ def _files(study: StudyFolder) -> Iterator[str]:
     expected |= {GROUPS_FILE} if manifest.groups is not None else set()
     expected |= {REST} if manifest.part is not None else set()
     expected |= set(EXAMPLE) if manifest.example is not None else set()
+    expected |= {WINDOWS_FILE} if manifest.keeps_windows else set()
     if set(manifest.files) != expected:
         odd = sorted(set(manifest.files) ^ expected)
         yield f"study.json lists other files than a study has ({', '.join(map(repr, odd[:3]))})"
@@ -248,6 +253,21 @@ def _groups(study: StudyFolder) -> Iterator[str]:
         every = study.groups["spectrum_of_groups"][:, :, :, SETS.index("all")].sum(2)
         if not np.array_equal(every, coarse(study.arrays["spectrum"].sum(2))):
             yield "spectrum_of_groups does not add up to spectrum"
+
+
+def _windows(study: StudyFolder) -> Iterator[str]:
+    """Within rounding: the study adds up exactly, and this does not."""
+    rows = len(study.manifest.layers) * study.manifest.model.heads
+    total = np.zeros((rows, WIDTH - 1))
+    for _, added in shards_of(opened(study.folder), []):
+        if len(added) % rows:
+            yield f"{WINDOWS_FILE} lacks heads of a window"
+            return
+        total += added.reshape(-1, *total.shape).sum(0)
+    states = States(total.reshape(len(study.manifest.layers), study.manifest.model.heads, -1))
+    for name in states:
+        if name in study.arrays and not np.allclose(states[name], study.arrays[name], rtol=1e-9, atol=1e-9):
+            yield f"{name} of the windows does not add up to that of the study"
 
 
 def _intervals(study: StudyFolder) -> Iterator[str]:

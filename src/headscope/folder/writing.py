@@ -11,6 +11,7 @@ from pathlib import Path
 from headscope.files import Arrays, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, MANIFEST, Manifest, manifest_bytes
 from headscope.folder.study_folder import EXAMPLE, REST, with_grid
+from headscope.folder.windows_file import WINDOWS_FILE
 from headscope.measure.catalogue import DERIVED, GROUPED, MAPS, STATES, array_specs, kept_states, written_maps
 from headscope.measure.jackknife import INTERVALS, Jackknife, intervals_table
 from headscope.measure.tables import TABLES, Totals, derived_arrays
@@ -18,7 +19,8 @@ from headscope.run.sums import ExactSum
 
 
 def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, Collection[str]] | None = None) -> None:
-    """Write the folder of a study whose states are added up in `total`; its example, if any, is there already.
+    """Write the folder of a study whose states are added up in `total`; its example and the numbers of every window, if
+    any, are there already.
 
     only: table -> the columns it is to have, where studies of an older version are merged, which lack some states.
     Maps that the options do not ask for are left out, but not of a part, which is to be added to others.
@@ -55,6 +57,8 @@ def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, 
     sums = {name: digest.result() for name, digest in hashed.items()}
     if manifest.example is not None:
         sums |= {name: file_checksum(folder / name) for name in EXAMPLE}
+    if manifest.keeps_windows:
+        sums[WINDOWS_FILE] = file_checksum(folder / WINDOWS_FILE)
     manifest = replace(
         manifest,
         tables={name: list(table.columns) for name, table in tables.items()},

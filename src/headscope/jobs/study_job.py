@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -26,8 +27,9 @@ from headscope.folder.manifest import (
     RunFacts,
     SourceFacts,
 )
+from headscope.folder.windows_file import write_windows
 from headscope.folder.writing import write
-from headscope.measure.accumulate import AllMeasures
+from headscope.measure.accumulate import ROWS, AllMeasures
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.one_text.look import look
@@ -91,6 +93,7 @@ class StudyJob:
             if self._part.of == 1:  # only what is to be added to again needs its rest, and it is large
                 total.rest.clear()
             manifest = self._manifest(ran, weights_hash.result(), kept)
+            self._keep_windows(folder, manifest, ran)
             write(folder, replace(manifest, seconds=round(time.perf_counter() - began, 3)), total)
 
         run.measure(finish)
@@ -110,6 +113,15 @@ class StudyJob:
         view = look(self._model, self._capture, self._source.example_window, self._options)
         view.save(folder)
         return ExampleFacts(self._example, view.origin)
+
+    def _keep_windows(self, folder: Path, manifest: Manifest, ran: Ran) -> None:
+        """Write the numbers of every window, where they are asked for."""
+        if not isinstance(self._source, TextWindows) or self._source.facts is None or not ran.windows:
+            return
+        shards = (arrays[ROWS] for arrays in ran.rows)
+        token = self._model.tokenizer.convert_ids_to_tokens
+        with closing(self._source.facts) as facts:
+            write_windows(folder, manifest.layers, manifest.gives, facts, shards, token)
 
     def _manifest(self, ran: Ran, weights_hash: str, example: ExampleFacts | None) -> Manifest:
         model, capture, source, part = self._model, self._capture, self._source, self._part

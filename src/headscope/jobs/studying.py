@@ -18,10 +18,12 @@ from headscope.corpus.sampling import Sample
 from headscope.corpus.short_texts import first_look
 from headscope.corpus.text_windows import Counted, TextWindows, count_windows
 from headscope.corpus.texts import Texts, as_texts
+from headscope.corpus.window_facts import WindowFacts
 from headscope.corpus.windows import Cutter
 from headscope.errors import HeadscopeError
 from headscope.folder.manifest import IMAGES_MANIFEST, MANIFEST
 from headscope.folder.study_folder import claim
+from headscope.folder.windows_file import check_meta
 from headscope.jobs.null_studies import nulls as measure_nulls
 from headscope.jobs.study_job import StudyJob
 from headscope.model.capture import Capture
@@ -88,6 +90,8 @@ def study(
         _check_nulls(given, part)
     if asked.sample is not None:
         _check_sample(given)
+    if asked.keep_windows:
+        _check_windows(given, asked)
     claim(folder, overwrite)
     loaded = as_model(model)
     with checkpoints.locked(folder):
@@ -150,6 +154,12 @@ def _check_sample(given: Texts | Images) -> None:
         raise HeadscopeError("--sample reads the texts twice, which these do not allow; give files, or a list.")
 
 
+def _check_windows(given: Texts | Images, options: Options) -> None:
+    if isinstance(given, Images):
+        raise HeadscopeError("--keep-windows is for texts; of images the tables are of all.")
+    check_meta(options.meta)
+
+
 def _job(model: Model, given: Texts | Images, options: Options, part: Part, example: int, progress: bool) -> StudyJob:
     if isinstance(given, Images) and options.stack is None and has_two_towers(model.network):
         options = replace(options, stack="vision")
@@ -196,6 +206,7 @@ def _texts(
         embedding_rows=model.embedding_rows,
         sample=sample,
         texts_sha256=counted.sha256 if counted else None,
+        facts=WindowFacts(options.meta) if options.keep_windows else None,
     )
     return source, options, notices
 

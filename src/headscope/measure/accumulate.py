@@ -19,6 +19,8 @@ from headscope.measure.measures import MEASURES
 from headscope.measure.observation import LayerSums, Tokens
 from headscope.measure.observer import observer
 from headscope.measure.random_pairs import random_focal
+from headscope.measure.row_layout import WIDTH
+from headscope.measure.rows import rows_of
 from headscope.measure.seen import Seen
 from headscope.measure.triangles import pack
 from headscope.model.capture import Capture
@@ -26,6 +28,8 @@ from headscope.options import Options
 
 ON_LINES = "attention_sum_on_lines"
 """Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `LayerSums`."""
+ROWS = "rows"
+"""Of every window of a shard, see `row_layout`; they are kept, not added up."""
 InTurn = Callable[[Hashable], AbstractContextManager[None]]
 """in_turn(place): batches pass a place one at a time, in their order, so that sums have the same bits every time."""
 
@@ -43,6 +47,9 @@ class AllMeasures:
 
     def specs(self) -> Specs:
         return shard_specs(len(self.layers), self.heads, self.options.length)
+
+    def rows(self) -> Specs:
+        return {ROWS: ("float64", (len(self.layers), self.heads, WIDTH))} if self.options.keep_windows else {}
 
     def begin(self, device: torch.device) -> ShardOfMeasures:
         return ShardOfMeasures(self, device)
@@ -65,6 +72,7 @@ class ShardOfMeasures:
             for name, state in STATES.items()
         }
         self.states[ON_LINES] = self.states.pop("attention_sum")
+        self._rows: list[Tensor] = []
         self._sums = [
             LayerSums(*(self.states[field.name][index] for field in fields(LayerSums)))
             for index in range(len(what.layers))
@@ -91,6 +99,8 @@ class ShardOfMeasures:
             for measure in MEASURES:
                 if measure.update is not None:
                     measure.update(self.states, tokens, seen)
+            if options.keep_windows:
+                self._rows.append(rows_of(tokens, seen).cpu())
 
     def _draw_pairs(self, batch: Batch, tokens: Tokens, seen: Seen) -> None:
         """Outside of any turn: it takes a while, and adds to nothing."""
@@ -106,6 +116,8 @@ class ShardOfMeasures:
         for name, state in STATES.items():
             array = self.states.pop(name).cpu().numpy()
             arrays[name] = pack(array) if state.symmetric else array
+        if self._rows:
+            arrays[ROWS] = torch.cat(self._rows).numpy()
         return arrays
 
     def _refuse_nan(self, seen: Seen) -> None:

@@ -83,6 +83,11 @@ class State(_Shaped):
         return total
 
     @property
+    def of_windows(self) -> bool:
+        """Whether it is small enough to be kept for every window and head."""
+        return self.shape.startswith("LHG") and not {"M", "C"} & {*self.shape}
+
+    @property
     def shape_of_total(self) -> str:
         return self.shape.replace("G", "")
 

@@ -3,11 +3,13 @@
 A checkpoint is one safetensors file whose name carries its checksum, so a truncated or altered one is found and its
 shard run again. `shard-I` holds one shard; `sum-K` holds shards 0 to K-1 added up in order. The newest two sums are
 kept and every single shard since the older one: the disk never holds more than a few, and the loss of any one file
-costs at most one shard.
+costs at most one shard. Where numbers of every window are kept, `rows-I` holds those of one shard until the end; the
+loss of one costs the sums that hold its shard.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
@@ -41,8 +43,8 @@ LOCK = ".lock"
 FOLD = 4
 """Shards from one sum on disk to the next."""
 
-_NAME = re.compile(r"(sum|shard)-(\d{6})-([0-9a-f]{64})\.safetensors")
-_PART = re.compile(r"(sum|shard)-\d{6}\.safetensors\.part")
+_NAME = re.compile(r"(sum|shard|rows)-(\d{6})-([0-9a-f]{64})\.safetensors")
+_PART = re.compile(r"(sum|shard|rows)-\d{6}\.safetensors\.part")
 _REST = "rest of "
 """Before the name of a float array: what rounding cut off its sum."""
 
@@ -57,15 +59,18 @@ class _Found:
 
 
 class Checkpoints:
-    """The finished shards of an unfinished study; `specs` are those of one shard's arrays.
+    """The finished shards of an unfinished study; `specs` are those of one shard's arrays, `rows` of those among them
+    that are not added up (see `Consumer.rows`).
 
     `fingerprints` says which windows each finished shard measured, `batch_size` is the smallest that any of them was
     measured with, `told` are sentences about what was damaged or missing when the study went on.
     """
 
-    def __init__(self, study: Path, specs: Specs) -> None:
+    def __init__(self, study: Path, specs: Specs, rows: Specs | None = None) -> None:
         self._folder = study / FOLDER
         self._specs = specs
+        self._row_specs = rows or {}
+        self._rows: dict[int, Path] = {}
         self._identity = ""
         self.fingerprints: dict[int, str] = {}
         self.batch_size: int | None = None
@@ -131,7 +136,15 @@ class Checkpoints:
         self._sum.settle()
         return self._sum
 
+    def rows(self) -> Iterator[Arrays]:
+        """Those of every shard, in order."""
+        self.flush()
+        return (_arrays(self._rows[index]) for index in sorted(self._rows))
+
     def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, let_go: threading.Event) -> None:
+        if self._row_specs:
+            rows = {name: arrays.pop(name) for name in self._row_specs}
+            self._rows[index] = self._write("rows", index, self._pieces([fingerprint], batch_size, rows))
         is_next = index == self._summed
         pieces = self._pieces([fingerprint], batch_size, arrays)
         self._singles[index] = self._write("shard", index, self._letting_go(pieces, arrays, is_next, let_go))
@@ -196,6 +209,8 @@ class Checkpoints:
         """Take stock of what is on disk. What is damaged is removed, and its shards are measured again."""
         singles: dict[int, _Found] = {}
         sums: dict[int, _Found] = {}
+        rows: dict[int, _Found] = {}
+        kinds = {"shard": singles, "sum": sums, "rows": rows}
         damaged: list[tuple[str, int]] = []
         for path in sorted(self._folder.iterdir()):
             match = _NAME.fullmatch(path.name)
@@ -209,7 +224,14 @@ class Checkpoints:
                 damaged.append((kind, number))
                 path.unlink()
             else:
-                (sums if kind == "sum" else singles)[number] = found
+                kinds[kind][number] = found
+        if self._row_specs:
+            self._rows = {index: found.path for index, found in rows.items()}
+            unbroken = next(index for index in itertools.count() if index not in rows)
+            for lacking in [number for number in singles if number not in rows]:
+                singles.pop(lacking).path.unlink()
+            for beyond in [count for count in sums if count > unbroken]:
+                sums.pop(beyond).path.unlink()
         self._sums = {count: found.path for count, found in sums.items()}
         self._singles = {index: found.path for index, found in singles.items()}
         if sums:
@@ -229,10 +251,10 @@ class Checkpoints:
     def _tell(self, damaged: list[tuple[str, int]]) -> None:
         gaps = set(range(max(self.fingerprints, default=-1))) - set(self.fingerprints)
         for kind, number in damaged:
-            again = {number} if kind == "shard" else set(range(number))
+            again = set(range(number)) if kind == "sum" else {number}
             again -= set(self.fingerprints)
             gaps -= again
-            what = f"of shard {number}" if kind == "shard" else f"of the first {number} shards"
+            what = f"of the first {number} shards" if kind == "sum" else f"of shard {number}"
             then = f"{_shards(again)} measured again" if again else "nothing was lost by it"
             self.told.append(f"The checkpoint {what} was damaged; {then}.")
         if gaps:
@@ -240,7 +262,7 @@ class Checkpoints:
 
     def _read(self, path: Path, expected: str, kind: str, number: int) -> _Found | None:
         """None where the file is damaged or not of this study."""
-        specs = self._specs if kind == "shard" else _sum_specs(self._specs)
+        specs = {"shard": self._specs, "sum": _sum_specs(self._specs), "rows": self._row_specs}[kind]
         try:
             if file_checksum(path) != expected:
                 return None
@@ -256,7 +278,8 @@ class Checkpoints:
             raise HeadscopeError(
                 f"{path} is a checkpoint of another study than the one asked for; give another --out, or --overwrite."
             )
-        whole = {name: (DTYPES.get(kinds[name]), shapes[name]) for name in names}
+        of_one = 1 if kind == "rows" else 0
+        whole = {name: (DTYPES.get(kinds[name]), shapes[name][of_one:]) for name in names}
         held = number if kind == "sum" else 1
         return found if whole == specs and len(found.fingerprints) == held else None
 

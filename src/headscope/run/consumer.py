@@ -35,6 +35,10 @@ class Consumer(Protocol):
     def specs(self) -> Specs:
         """Types and shapes of the arrays of one shard. Arrays of shards are added: floats exactly, see `sums`."""
 
+    def rows(self) -> Specs:
+        """Arrays of a shard that are kept window by window instead of added: types, and shapes of one window; each is
+        (windows, *shape). Empty where there are none."""
+
     def begin(self, device: torch.device) -> Accumulator:
         """For a new shard."""
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from headscope.errors import HeadscopeError
-from headscope.files import checksum
+from headscope.files import Arrays, checksum
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.model.proof import prove
@@ -41,7 +41,8 @@ AHEAD = 2
 @dataclass(frozen=True)
 class Ran:
     """How a run went, for whoever writes about it. fingerprints: of its shards, by their number in the whole. proof:
-    that the capture is right, on the first windows; None where there is no window."""
+    that the capture is right, on the first windows; None where there is no window. rows: what is kept of every window,
+    shard by shard, to be read before `finish` returns."""
 
     engine: str
     workers: int
@@ -51,6 +52,7 @@ class Ran:
     windows: int
     fingerprints: dict[int, str]
     proof: Proof | None
+    rows: Iterator[Arrays]
 
 
 class Run:
@@ -94,7 +96,7 @@ class Run:
         with (
             Bar(GETTING_READY, self._source.unit, self._progress) as bar,
             closing(self._place.build(self._model, self._consumer, self._options, self._capture)) as engine,
-            closing(Checkpoints(self._folder, specs)) as kept,
+            closing(Checkpoints(self._folder, specs, self._consumer.rows())) as kept,
         ):
             bar.name(self._called)
             kept.begin(self._identity(engine))
@@ -183,7 +185,7 @@ class Run:
             "device": engine.device,
             "shard": f"{self._part.number}/{self._part.of}",
             "windows_per_shard": self._source.windows_per_shard,
-            "states": checksum(repr(sorted(self._consumer.specs().items())).encode())[:16],
+            "states": checksum(repr(sorted((self._consumer.specs() | self._consumer.rows()).items())).encode())[:16],
             **self._consumer.identity(),
         }
 
@@ -197,6 +199,7 @@ class Run:
             self._measured,
             {self._part.in_the_whole(index): value for index, value in enumerate(self._fingerprints)},
             self._proof,
+            kept.rows(),
         )
 
 
