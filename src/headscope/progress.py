@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
 
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
@@ -21,17 +24,29 @@ class _Count(ProgressColumn):
     """Done of all; a `~` where the total is still an estimate."""
 
     def render(self, task: Task) -> Text:
-        if task.total is None:
-            return Text(f"{int(task.completed):,} {task.fields['unit']}")
-        about = "~" if task.fields["estimated"] else ""
-        return Text(f"{int(task.completed):,} of {about}{int(task.total):,} {task.fields['unit']}")
+        return Text(_count(task))
+
+
+def _count(task: Task) -> str:
+    if task.total is None:
+        return f"{int(task.completed):,} {task.fields['unit']}"
+    about = "~" if task.fields["estimated"] else ""
+    return f"{int(task.completed):,} of {about}{int(task.total):,} {task.fields['unit']}"
+
+
+FIRST_LINE, NEXT_LINE = 5.0, 30.0
+"""Seconds until the first line, and from line to line, where there is no terminal."""
 
 
 class Bar:
-    """A progress bar on standard error. Does nothing when `shown` is false."""
+    """A progress bar on standard error; where that is no terminal (a file, a notebook), a plain line now and then. Does
+    nothing when `shown` is false."""
 
-    def __init__(self, title: str, unit: str, shown: bool = True) -> None:
+    def __init__(self, title: str, unit: str, shown: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         shown_on = console(stderr=True)
+        self._clock = clock
+        self._lines = shown and not shown_on.is_terminal
+        self._next_line = clock() + FIRST_LINE
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -48,6 +63,9 @@ class Bar:
 
     def advance(self, count: int) -> None:
         self._progress.advance(self._task, count)
+        if self._lines and self._clock() >= self._next_line:
+            self._next_line = self._clock() + NEXT_LINE
+            self.say(self._line())
 
     def expect(self, total: int | None, exact: bool) -> None:
         self._progress.update(self._task, total=total, estimated=not exact)
@@ -55,6 +73,20 @@ class Bar:
     def name(self, title: str) -> None:
         """Say what is done from now on."""
         self._progress.update(self._task, description=title)
+
+    def _line(self) -> str:
+        """What the bar would show.
+
+        >>> bar = Bar("Measuring minilm", "windows", shown=False)
+        >>> bar.expect(380, exact=False)
+        >>> bar._line()
+        'Measuring minilm: 0 of ~380 windows'
+        """
+        [task] = self._progress.tasks
+        speed, left = task.finished_speed or task.speed, task.time_remaining
+        rate = f", {speed:.1f}/s" if speed else ""
+        remaining = f", {timedelta(seconds=int(left))} left" if left else ""
+        return f"{task.description}: {_count(task)}{rate}{remaining}"
 
     def say(self, sentence: str) -> None:
         self._progress.console.print(sentence, markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from headscope.insight.roles import roles_by_layer
 from headscope.insight.sureness import layer_intervals
 from headscope.show.figures.role_marks import marked
-from headscope.show.figures.style import CHANCE, WIDTH, head_colour, styled, title
+from headscope.show.figures.style import CHANCE, WIDTH, ShownFigure, head_colour, styled, title
 
 if TYPE_CHECKING:
     from headscope.insight.comparing import Compared
@@ -27,7 +27,7 @@ def draw(comparison: Compared) -> Figure:
     from headscope.insight.comparing import QUANTITIES
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.07, 1, 0.93))
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout=layout)
+    figure = ShownFigure(figsize=(WIDTH, HEIGHT), layout=layout)
     panels = figure.subplots(-(-len(QUANTITIES) // 3), 3, sharex=True)
     for axes in panels.flat[len(QUANTITIES) :]:
         axes.set_axis_off()
@@ -75,7 +75,7 @@ def draw_roles(comparison: Compared) -> Figure:
     shown = {name: table for name, table in roles.items() if table is not None}
     height = ROLE_HEIGHT * len(shown) + 0.75
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.45 / height, 1, 1 - 0.45 / height))
-    figure = Figure(figsize=(WIDTH, height), layout=layout)
+    figure = ShownFigure(figsize=(WIDTH, height), layout=layout)
     marks = marked(comparison.roles[comparison.roles["heads"] > 0]["role"])
     for axes, (name, table) in zip(figure.subplots(len(shown), 1, squeeze=False)[:, 0], shown.items(), strict=True):
         heads = comparison.studies[name].manifest.model.heads

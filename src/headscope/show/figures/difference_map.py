@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from headscope.insight.head_by_head import called
 from headscope.measure.declaration import Unit
-from headscope.show.figures.style import GREY, PALE, SMALL, WIDTH, colour_bar, scale, styled, title
+from headscope.show.figures.style import GREY, PALE, SMALL, WIDTH, ShownFigure, colour_bar, scale, styled, title
 from headscope.wording import capital, short
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def draw(found: HeadByHead, columns: Sequence[str] | None = None) -> Figure:
     height = down * (min(max(layers * CELL, LOWEST), HIGHEST) + ROOM) + legend
     foot = legend / height
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, rect=(0, foot, 1, 1 - foot))
-    figure = Figure(figsize=(WIDTH * (0.1 + 0.9 * across / ACROSS), height), layout=layout)
+    figure = ShownFigure(figsize=(WIDTH * (0.1 + 0.9 * across / ACROSS), height), layout=layout)
     panels = figure.subplots(down, across, squeeze=False)
     for axes, name in zip(panels.flat, chosen, strict=False):
         _panel(axes, found, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -61,8 +62,23 @@ _FALLBACK_FONTS = (
 )  # fmt: skip
 """For the scripts that matplotlib's own font lacks; those that are installed are used."""
 
+ON_SCREEN = 100
+"""Dots per inch at which a notebook shows a figure; it gets a picture of twice as many, for screens that are finer."""
 _lock = threading.RLock()
 _Given = ParamSpec("_Given")
+
+
+class ShownFigure(Figure):
+    """A figure that a notebook shows, whatever matplotlib is set to there."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        width, height = (int(inches * ON_SCREEN) for inches in self.get_size_inches())
+        buffer = io.BytesIO()
+        with settings():
+            before, self.dpi = self.dpi, 2 * ON_SCREEN
+            FigureCanvasAgg(self).print_png(buffer)  # type: ignore[no-untyped-call]
+            self.dpi = before
+        return buffer.getvalue(), {"width": width, "height": height}
 
 
 @contextmanager
@@ -129,7 +145,7 @@ def new_figure(
     layout = ConstrainedLayoutEngine(
         w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps
     )
-    figure = Figure(figsize=(width, height), layout=layout)
+    figure = ShownFigure(figsize=(width, height), layout=layout)
     figure.text(
         1 - 0.05 / width,
         0.05 / height,
