@@ -15,8 +15,10 @@ Special = Literal["keep", "drop"]
 Sentences = Literal["auto", "english", "unicode", "lines"]
 Similarity = Literal["dot", "centred", "cosine"]
 Dtype = Literal["float32", "float16", "bfloat16"]
-Maps = Literal["none", "location", "all"]
+Maps = Literal["auto", "none", "location", "all"]
 Stack = Literal["encoder", "decoder", "cross", "text", "vision"]
+SHORTEST = 3
+"""Tokens of a window: with two special ones there is one of a text."""
 TOKENS_AT_ONCE = 512
 """In a batch whose size is not asked for: the fastest on a CPU, with windows of 128 tokens and of 512."""
 
@@ -26,7 +28,8 @@ class Options:
     """What is measured and how; every field changes the result or its last float digits. short: windows shorter than
     `length` are left out, padded, or as a first look at the texts decides; a study keeps what was decided. sample: so
     many windows, drawn by `seed` and spread over all texts; max_windows: the first ones. maps: which of the maps of
-    every head are written, positions against positions: they are most of a folder. keep_windows: the numbers of every
+    every head are written, positions against positions: they are most of a folder; auto: all, unless they are very
+    large. keep_windows: the numbers of every
     window are written too; meta: with these columns of the texts' table or fields of their objects.
 
     >>> Options(length=64).length
@@ -47,12 +50,12 @@ class Options:
     batch_size: int | None = None
     seed: int = 0
     stack: Stack | None = None
-    maps: Maps = "all"
+    maps: Maps = "auto"
     keep_windows: bool = False
     meta: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _at_least("length", self.length, 3)
+        _at_least("length", self.length, SHORTEST)
         if self.batch_size is not None:
             _at_least("batch-size", self.batch_size, 1)
         if self.max_windows is not None:
@@ -112,6 +115,7 @@ class Options:
             **{
                 "sentences": "english",
                 "short": "drop",
+                "maps": "all",
                 **values,
                 "layers": None if layers is None else tuple(layers),
                 "meta": tuple(values.get("meta", ())),

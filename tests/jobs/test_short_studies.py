@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+
 import headscope
 from headscope.insight.notices import notices
 
-NOTES = [f"Note {day}. The tide of day {day} was low." for day in range(3)]
+NOTES = [f"Note {day}. The tide of day {day} was low." + day * " The gulls came." for day in range(3)]
 
 
 def measured(model, texts, out: Path, **more):
@@ -21,8 +23,12 @@ def test_where_most_texts_are_short_they_are_padded_and_it_is_said(tiny, tmp_pat
     said = " ".join(notices(study))
     assert "3 of the 3 texts are shorter than a window of 64 tokens, so short windows were padded" in said
     assert "A small sample: 3 texts" in said
+    longest = max(len(tiny.tokenizer(note)["input_ids"]) for note in NOTES)
+    assert study.manifest.options.length == longest < 64
+    assert "windows are as long as the longest text" in said
     padded = measured(tiny, NOTES, tmp_path / "p", short="pad")
-    assert padded.heads.equals(study.heads)
+    assert padded.manifest.options.length == 64
+    pd.testing.assert_frame_equal(padded.heads, study.heads, rtol=1e-5)
     assert not [notice for notice in notices(padded) if "were padded" in notice]
 
 
@@ -30,6 +36,20 @@ def test_where_most_texts_are_long_short_windows_are_left_out(tiny, sample, tmp_
     study = measured(tiny, [*sample[:2], NOTES[0]], tmp_path / "s")
     assert study.manifest.options.short == "drop"
     assert study.manifest.counts.short_windows_left_out == 3
+
+
+def test_a_study_of_three_notes_is_small(minilm, tmp_path: Path) -> None:
+    study = headscope.study(minilm, NOTES, out=tmp_path / "s", progress=False)
+    assert sum(file.stat().st_size for file in study.folder.iterdir()) < 10_000_000
+
+
+def test_maps_that_are_very_large_are_kept_where_they_are_asked_for(tiny, sample, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.jobs.studying.MOST_MAPS", 1000)
+    study = measured(tiny, sample[:1], tmp_path / "s")
+    assert study.manifest.options.maps == "location"
+    assert "attention_sum" not in study.arrays
+    assert "Of the maps of every head only that of high pairs is kept" in " ".join(notices(study))
+    assert "attention_sum" in measured(tiny, sample[:1], tmp_path / "a", maps="all").arrays
 
 
 def test_texts_that_can_be_read_only_once_are_all_measured(tiny, tmp_path: Path) -> None:

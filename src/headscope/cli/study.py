@@ -111,11 +111,11 @@ def command(
     maps: Annotated[
         str,
         typer.Option(
-            help="Maps of every head to write: all, location (of high pairs) or none. They are most of a folder: of "
-            "12 x 12 heads and 128 tokens 56 of 90 MB.",
+            help="Maps of every head to write: all, location (of high pairs), none, or auto: all unless they take over "
+            "200 MB. They are most of a folder: of 12 x 12 heads and 128 tokens 56 of 90 MB.",
             metavar="WHICH",
         ),
-    ] = "all",
+    ] = "auto",
     keep_windows: Annotated[
         bool,
         typer.Option(
@@ -255,7 +255,10 @@ def _summary(study: Study, figures: bool) -> None:
         console.print(
             f"[dim]What is learned, and which head does what: headscope nulls {escape(str(study.folder))}[/dim]"
         )
-    console.print(f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it")
+    size = sum(file.stat().st_size for file in study.folder.rglob("*") if file.is_file())
+    console.print(
+        f"Tables: {escape(str(study.folder / 'heads.csv'))}, arrays and manifest beside it ({size / 1e6:.0f} MB in all)"
+    )
     if figures:
         console.print(f"Figures: {escape(str(study.folder / 'figures'))}")
         console.print(f"Report: {escape(str(study.folder / 'report.html'))}")

@@ -33,7 +33,7 @@ class Sample:
     depends on nothing but these numbers.
 
     >>> [window for window in range(12) if Sample(12, 4, seed=0).holds(window)]
-    [2, 5, 7, 9]
+    [2, 5, 8, 10]
     """
 
     windows: int

@@ -16,10 +16,12 @@ CHARACTERS = 2**22
 
 @dataclass(frozen=True)
 class FirstLook:
-    """Texts that hold a token, and how many of them are shorter than a window."""
+    """Texts that hold a token, and how many of them are shorter than a window. longest: tokens of the longest of all
+    texts, where all were looked at and all are shorter; otherwise None."""
 
     texts: int
     shorter: int
+    longest: int | None = None
 
     @property
     def short(self) -> Short:
@@ -32,12 +34,16 @@ class FirstLook:
             return None
         first = "" if self.texts < LOOKED_AT else "first "
         which = f"{self.shorter:,} of the {first}{self.texts:,} texts are" if self.texts > 1 else "The text is"
+        cut = "" if self.longest is None else ", and windows are as long as the longest text"
         return (
-            f"{which} shorter than a window of {length} tokens, so short windows were padded, not left out "
+            f"{which} shorter than a window of {length} tokens, so short windows were padded, not left out{cut} "
             "(--short drop leaves them out)."
         )
 
 
 def first_look(texts: Texts, cutter: Cutter) -> FirstLook:
-    sizes = [cutter.size_up_to_a_window(text) for text in texts.first(LOOKED_AT, CHARACTERS)]
-    return FirstLook(sum(size > 0 for size in sizes), sum(0 < size < cutter.content for size in sizes))
+    first = texts.first(LOOKED_AT, CHARACTERS)
+    sizes = [cutter.size_up_to_a_window(text) for text in first]
+    every = len(first) < LOOKED_AT and sum(len(text.text) for text in first) < CHARACTERS
+    longest = max(sizes) if every and any(sizes) and max(sizes) < cutter.content else None
+    return FirstLook(sum(size > 0 for size in sizes), sum(0 < size < cutter.content for size in sizes), longest)

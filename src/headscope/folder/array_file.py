@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
@@ -14,6 +15,18 @@ from headscope.files import DTYPES
 from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.declaration import Specs
 from headscope.measure.triangles import pack, pairs_of, unpack
+
+_NARROWER = {"int64": "int32"}
+
+
+def narrowed(array: NDArray[Any]) -> NDArray[Any]:
+    """As it is written: counts that fit into int32 take half the place.
+
+    >>> narrowed(np.array([3])).dtype, narrowed(np.array([2**40])).dtype
+    (dtype('int32'), dtype('int64'))
+    """
+    fits = array.dtype == np.int64 and (not array.size or abs(array).max() <= np.iinfo(np.int32).max)
+    return array.astype(np.int32) if fits else array
 
 
 class AbsentError(HeadscopeError, KeyError):
@@ -25,6 +38,7 @@ class AbsentError(HeadscopeError, KeyError):
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
     """Arrays by name. Those in `specs` must be of that type and shape; one that is not there is absent, not damaged.
+    Counts are given as int64; in the file they may be narrower (`narrowed`).
 
     Symmetric ones are given whole; in the file they may be packed, as i < j (see `triangles`). listed: all that there
     must be.
@@ -40,12 +54,14 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             raise HeadscopeError(f"{path} can't be read ({problem}); the study folder is damaged.") from None
         for name, (dtype, shape) in specs.items():
             packed = (*shape[:2], pairs_of(shape[2])) if name in SYMMETRIC and len(shape) == 4 else shape
-            if name in found and found[name] not in ((dtype, shape), (dtype, packed)):
+            kind, size = found.get(name, (dtype, shape))
+            if kind not in (dtype, _NARROWER.get(dtype)) or size not in (shape, packed):
                 raise HeadscopeError(f"{path} is damaged: its array {name} is not {dtype} of shape {shape}.")
         if listed is not None and sorted(listed) != sorted(found):
             odd = sorted(set(listed) ^ set(found))
             raise HeadscopeError(f"{path} is damaged: it holds other arrays than study.json lists ({odd[0]!r}).")
         self._names = sorted(found)
+        self._dtypes = {name: dtype for name, (dtype, _) in specs.items()}
         self._kept: dict[str, NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -64,7 +80,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             raise AbsentError(f"{self._path} has no array {name}; run the study again to have it.")
         with safe_open(self._path, framework="numpy") as file:
             array: NDArray[Any] = file.get_tensor(name)
-        return array
+        return array.astype(self._dtypes.get(name, array.dtype), copy=False)
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -112,10 +112,8 @@ class StudyFolder:
 
     def by(self, groups: str | Sequence[Any]) -> ByValue:
         """The tables apart for each value of a column of `windows_table`, such as one named with `meta`; or of values
-        that you give, one for each text. Of a study that keeps its windows (`keep_windows`).
-
-        >>> study.by("label").heads  # doctest: +SKIP
-        """
+        that you give, one for each text: `study.by("label").heads`. Of a study that keeps its windows
+        (`keep_windows`)."""
         self._check_keeps_windows()
         return by_windows(self.folder, self.manifest, groups)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headscope.files import Arrays, Pieces, checksum, file_checksum, safetensors_pieces, write_atomically
+from headscope.folder.array_file import narrowed
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, MANIFEST, Manifest, manifest_bytes
 from headscope.folder.study_folder import EXAMPLE, REST, with_grid
 from headscope.folder.windows_file import WINDOWS_FILE
@@ -37,13 +38,13 @@ def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, 
     arrays |= derived_arrays(totals, gives) if only is None else {}
     left_out = set() if manifest.part is not None else MAPS - written_maps(manifest.options.maps, gives)
     arrays = {name: array for name, array in arrays.items() if name not in left_out}
-    files: dict[str, bytes | Pieces] = {ARRAYS: [*safetensors_pieces(arrays)]}
+    files: dict[str, bytes | Pieces] = {ARRAYS: [*safetensors_pieces(_written(arrays))]}
     if manifest.part is not None:
         files[REST] = [*safetensors_pieces({name: total.rest[name] for name in states if name in total.rest})]
     made_of = with_grid(totals, manifest.source.grid)
     tables = {name: make(made_of, manifest.layers, gives, only and only[name]) for name, make in TABLES.items()}
     if groups:
-        files[GROUPS_FILE] = [*safetensors_pieces(groups)]
+        files[GROUPS_FILE] = [*safetensors_pieces(_written(groups))]
         tables[INTERVALS] = intervals_table(Jackknife(groups, made_of, gives), manifest.layers, gives, only)
     for name, table in tables.items():
         files[f"{name}.csv"] = table.to_csv(index=False).encode()
@@ -67,6 +68,10 @@ def write(folder: Path, manifest: Manifest, total: ExactSum, only: Mapping[str, 
         files=dict(sorted(sums.items())),
     )
     write_atomically(folder / MANIFEST, manifest_bytes(manifest))
+
+
+def _written(arrays: Arrays) -> Arrays:
+    return {name: narrowed(array) for name, array in arrays.items()}
 
 
 def _by_group(name: str, states: Arrays) -> bool:

@@ -26,10 +26,11 @@ from headscope.folder.study_folder import claim
 from headscope.folder.windows_file import check_meta
 from headscope.jobs.null_studies import nulls as measure_nulls
 from headscope.jobs.study_job import StudyJob
+from headscope.measure.catalogue import MOST_MAPS, map_bytes
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.stacks import has_two_towers
-from headscope.options import Options
+from headscope.options import SHORTEST, Options
 from headscope.progress import Bar
 from headscope.run import checkpoints, shards
 from headscope.run.engines import Place
@@ -175,6 +176,14 @@ def _job(model: Model, given: Texts | Images, options: Options, part: Part, exam
             )
         model.check_length(options.length)
         source, options, notices = _texts(model, given, options, example, progress)
+    if options.maps == "auto":
+        size = len(capture.chosen_layers(options.layers)), capture.heads, options.length
+        options = replace(options, maps="all" if map_bytes(*size) <= MOST_MAPS else "location")
+        if options.maps != "all":
+            notices.append(
+                "Of the maps of every head only that of high pairs is kept: all would take "
+                f"{map_bytes(*size) / 1e6:.0f} MB (--maps all keeps them)."
+            )
     return StudyJob(model, capture, source, options, part, example=example, notices=notices)
 
 
@@ -184,9 +193,11 @@ def _texts(
     """The windows; the options with what a first look at the texts decided; and what is to be said of it."""
     notices: list[str] = []
     if options.short == "auto":
-        look = first_look(given, Cutter(model.tokenizer, options, model.embedding_rows))
-        options = replace(options, short=look.short)
+        cutter = Cutter(model.tokenizer, options, model.embedding_rows)
+        look = first_look(given, cutter)
         notices += filter(None, [look.notice(options.length)])
+        unused = 0 if look.longest is None else cutter.content - look.longest
+        options = replace(options, short=look.short, length=max(SHORTEST, options.length - unused))
     sample, counted = None, None
     if options.sample is not None:
         counted = _counted(model, given, options, progress)

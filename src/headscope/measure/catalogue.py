@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
+
+import numpy as np
 
 from headscope.corpus.traits import ORDER, TEXT, Traits
 from headscope.measure.declaration import Column, Derived, Specs, State
@@ -47,6 +50,20 @@ def written_maps(maps: Maps, gives: Traits = TEXT) -> frozenset[str]:
     if maps == "all":
         return MAPS
     return frozenset({"high_count"}) if maps == "location" or not gives >= ORDER else frozenset()
+
+
+MOST_MAPS = 200_000_000
+"""Bytes of maps that a study keeps unless more are asked for."""
+
+
+def map_bytes(layers: int, heads: int, length: int) -> int:
+    """What all maps of every head take on disk.
+
+    >>> map_bytes(12, 12, 128) // 10**6
+    56
+    """
+    specs = state_specs(layers, heads, length)
+    return sum(np.dtype(specs[name][0]).itemsize * prod(specs[name][1]) for name in MAPS)
 
 
 def kept_states(gives: Traits = TEXT) -> dict[str, State]:
