@@ -26,7 +26,7 @@ class Capture:
     def __init__(self, outputs: np.ndarray) -> None:
         self._outputs = torch.tensor(outputs, dtype=torch.float32)
 
-    def run_by_heads(self, ids, mask, receive, last=None) -> None:
+    def run_by_heads(self, ids, mask, receive, last=None, types=None) -> None:
         windows, heads = self._outputs.shape[:2]
         attention = torch.eye(LENGTH).expand(windows, heads, LENGTH, LENGTH).contiguous()
         receive(0, slice(0, heads), attention, self._outputs, torch.ones(windows, heads, LENGTH))

@@ -51,3 +51,15 @@ def test_without_a_verb_the_help_is_shown(call):
     assert out.count("Usage:") == 1
     assert err == ""
     assert call("--version")[0] == 0
+
+
+def test_two_fields_are_pairs_and_what_was_cut_is_said(call, tiny_folder: Path, tmp_path: Path) -> None:
+    pd.DataFrame({"premise": TEXTS, "hypothesis": TEXTS[::-1]}).to_csv(tmp_path / "nli.tsv", index=False, sep="\t")
+    asked = ("study", tmp_path / "nli.tsv", "-m", tiny_folder, "--length", 40, "-o", tmp_path / "s", "--no-figures")
+    code, out, _ = call(*asked, "--field", "premise, hypothesis")
+    assert code == 0
+    assert "over 20 windows of 40 tokens from 20 texts" in out
+    assert "20 pairs of 20 did not fit into a window" in out
+    code, _, err = call(*asked, "--field", "a,b,c", "--overwrite")
+    assert code == 2
+    assert "the name of one field, or of two" in err

@@ -220,7 +220,7 @@ class Planted:
             self._output[0, 1, place, sentence if sentence >= 0 else size] = 1 if sentence >= 0 else 0
         self._attention = torch.eye(size).expand(1, 2, size, size).contiguous()
 
-    def run_by_heads(self, ids, mask, receive, last=None) -> None:
+    def run_by_heads(self, ids, mask, receive, last=None, types=None) -> None:
         receive(0, slice(0, 2), self._attention, self._output, torch.ones(self._attention.shape[:3]))
 
 

@@ -22,7 +22,7 @@ class Planted:
     def __init__(self, outputs: list[np.ndarray]) -> None:
         self._outputs = torch.tensor(np.stack(outputs, 1), dtype=torch.float32)
 
-    def run_by_heads(self, ids, mask, receive, last=None) -> None:
+    def run_by_heads(self, ids, mask, receive, last=None, types=None) -> None:
         heads = self._outputs.shape[1]
         attention = torch.eye(LENGTH).expand(WINDOWS, heads, LENGTH, LENGTH).contiguous()
         receive(0, slice(0, heads), attention, self._outputs, torch.ones(WINDOWS, heads, LENGTH))

@@ -40,7 +40,9 @@ class Played:
     def twin(self) -> Played:
         return self
 
-    def run_by_heads(self, ids: Tensor, mask: Tensor, receive: ReceiveHeads, last: int | None = None) -> None:
+    def run_by_heads(
+        self, ids: Tensor, mask: Tensor, receive: ReceiveHeads, last: int | None = None, types: Tensor | None = None
+    ) -> None:
         windows = [self._examples[tuple(row.tolist())] for row in ids]
         for layer in range(self.layers):
             receive(

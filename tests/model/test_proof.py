@@ -55,7 +55,9 @@ def test_the_first_window_and_the_one_with_the_most_padding_are_proved(monkeypat
     mask[4, 5:] = 0
     seen = []
     ran = Capture.run_by_heads
-    monkeypatch.setattr(Capture, "run_by_heads", lambda self, *given: (seen.append(given[1]), ran(self, *given)))
+    monkeypatch.setattr(
+        Capture, "run_by_heads", lambda self, *given, **more: (seen.append(given[1]), ran(self, *given))
+    )
     assert prove(Capture(network), inputs, mask).windows == 2
     assert seen[0].sum(1).tolist() == [16, 5]
 
@@ -65,7 +67,9 @@ def test_large_maps_are_proved_one_window_after_the_other(monkeypatch):
     monkeypatch.setattr("headscope.model.proof.LARGE", 0)
     seen = []
     ran = Capture.run_by_heads
-    monkeypatch.setattr(Capture, "run_by_heads", lambda self, *given: (seen.append(len(given[0])), ran(self, *given)))
+    monkeypatch.setattr(
+        Capture, "run_by_heads", lambda self, *given, **more: (seen.append(len(given[0])), ran(self, *given))
+    )
     proof = prove(Capture(network), inputs, mask)
     assert seen == [1, 1]
     assert (proof.windows, proof.layers) == (2, 3)
@@ -121,7 +125,7 @@ def test_a_capture_that_alone_overflows_is_refused(what, monkeypatch):
     network, inputs, mask = network_and_inputs("BERT")
     ran = Capture.run_by_heads
 
-    def spoilt(self, inputs, mask, receive, last=None):
+    def spoilt(self, inputs, mask, receive, last=None, types=None):
         def both(layer, heads, A, Z, lengths):
             receive(layer, heads, A * (torch.nan if what == "A" else 1), Z * (torch.nan if what == "Z" else 1), lengths)
 

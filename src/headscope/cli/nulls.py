@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import FIELD
+from headscope.cli.options import FIELDS, fields_named
 
 if TYPE_CHECKING:
     from headscope.show.objects import Study
@@ -50,7 +50,7 @@ def command(
         ),
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
-    field: FIELD = "text",
+    field: FIELDS = "text",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")] = "auto",
     workers: Annotated[
         int | None,
@@ -73,7 +73,7 @@ def command(
     from headscope.corpus.texts import read_texts
     from headscope.jobs.null_studies import nulls
 
-    given = read_texts(texts, lines=lines, field=field) if texts else None
+    given = read_texts(texts, lines=lines, field=fields_named(field)) if texts else None
     chosen = None if only is None else [name.strip() for name in only.split(",")]
     finished = nulls(
         folder,

@@ -41,9 +41,20 @@ STACK = Annotated[
         show_default=False,
     ),
 ]
-FIELD = Annotated[
+_FIELD = "The field of .jsonl and .json, column of .csv, .tsv, .parquet, hf: with the text"
+FIELD = Annotated[str, typer.Option(help=f"{_FIELD}.", metavar="NAME")]
+FIELDS = Annotated[
     str,
     typer.Option(
-        help="The field of .jsonl and .json, column of .csv, .tsv, .parquet, hf: with the text.", metavar="NAME"
+        help=f"{_FIELD}; or two, as in premise,hypothesis: pairs of texts, each pair one window.", metavar="NAME"
     ),
 ]
+
+
+def fields_named(text: str) -> str | list[str]:
+    """One field, or two.
+
+    >>> fields_named("review"), fields_named("premise,hypothesis")
+    ('review', ['premise', 'hypothesis'])
+    """
+    return [name.strip() for name in text.split(",")] if "," in text else text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, FIELD, SEED
+from headscope.cli.options import DEVICE, DTYPE, FIELDS, SEED, fields_named
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(
     ),
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
-    field: FIELD = "text",
+    field: FIELDS = "text",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Show the paper's sentences, the criteria and the thresholds too.")
@@ -74,7 +74,7 @@ def command(
         from headscope.jobs.studying import study as run
         from headscope.model.loading import load
 
-        texts = read_texts(given, lines=lines, field=field) if given else sample_texts()
+        texts = read_texts(given, lines=lines, field=fields_named(field)) if given else sample_texts()
         claim(out, overwrite)
         loaded = load(model, device=device, dtype=dtype, seed=seed)
         studies = [run(loaded, texts, out=out, overwrite=overwrite, max_windows=max_windows, seed=seed)]

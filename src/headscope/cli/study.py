@@ -10,7 +10,7 @@ import typer
 from headscope.cli.options import (
     DEVICE,
     DTYPE,
-    FIELD,
+    FIELDS,
     LAYERS,
     LENGTH,
     LINE_THRESHOLD,
@@ -21,6 +21,7 @@ from headscope.cli.options import (
     SPECIAL,
     STACK,
     THRESHOLD,
+    fields_named,
 )
 from headscope.garbage import without_collecting
 
@@ -33,6 +34,7 @@ EXAMPLES = """[bold]Examples[/bold]\n
 headscope study   [dim]sample texts, built-in model[/dim]\n
 headscope study wiki.jsonl.gz --model bert-base-uncased --out wiki --sample 2000\n
 headscope study reviews.csv --field review --out reviews   [dim]a text a row[/dim]\n
+headscope study nli.jsonl --field premise,hypothesis --out nli   [dim]pairs, each one window[/dim]\n
 headscope study notes/ --lines --model ./my-model --length 64 --short pad\n
 cat book.txt | headscope study - --layers 0-5"""
 
@@ -91,7 +93,7 @@ def command(
     dtype: DTYPE = "float32",
     seed: SEED = 0,
     lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
-    field: FIELD = "text",
+    field: FIELDS = "text",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")] = False,
     workers: Annotated[
         int | None,
@@ -164,7 +166,9 @@ def command(
     if texts and are_images(texts):
         source = Images(texts, skip_bad)
     else:
-        source = read_texts(texts, lines=lines, skip_bad=skip_bad, field=field) if texts else sample_texts()
+        source = (
+            read_texts(texts, lines=lines, skip_bad=skip_bad, field=fields_named(field)) if texts else sample_texts()
+        )
 
     with without_collecting():
         from headscope.folder.study_folder import claim

@@ -1,4 +1,4 @@
-"""Texts as a Python user has them: strings, a column of a table, rows of a data set.
+"""Texts as a Python user has them: strings, pairs of them, a column of a table, rows of a data set, token ids.
 
 What can't be taken is refused by name. Nothing is iterated because it happens to be iterable: a DataFrame would give
 the names of its columns, a dict its keys.
@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from typing import Any
 
-from headscope.corpus.records import Bad, Source, Text, checked
-from headscope.corpus.tables import column_problem
+from headscope.corpus.given_ids import IDS, MASK, TYPES, is_row, row_text, rows_of
+from headscope.corpus.records import FIELD, Bad, Source, Text, checked, checked_pair
+from headscope.corpus.tables import columns_problem
 from headscope.corpus.text_files import SUFFIXES
 from headscope.errors import HeadscopeError
 
-FIELD = "text"
-"""The field, or column, that holds the text unless another is named."""
 HOW = 'field="..."'
 GIVEN = "texts given in Python"
+Fields = tuple[str, ...]
+"""The field that holds the text, or the two that hold a pair."""
 
 
 class Given(Source):
@@ -30,14 +31,14 @@ class Given(Source):
     def __init__(
         self,
         items: Iterable[Any],
-        field: str = FIELD,
+        fields: Fields = (FIELD,),
         *,
         name: str = GIVEN,
         called: str = "text",
         labels: Iterable[Any] | None = None,
     ) -> None:
         self._items = items
-        self._field = field
+        self._fields = fields
         self._called = called
         self._labels = labels
         self.name = name
@@ -46,11 +47,17 @@ class Given(Source):
 
     def records(self) -> Iterator[Text | Bad]:
         labels = iter(self._labels) if self._labels is not None else None
+        before: str | None = None
         for number, item in enumerate(self._items):
             self.position = number
             label = number if labels is None else next(labels)
             origin = f"{self._called} {number}" + (f" (index {label!r})" if label != number else "")
-            yield _text(origin, item, self._field)
+            record = _record(origin, item, self._fields)
+            kind = before if isinstance(record, Bad) else _kind(record)
+            if before not in (None, kind):
+                record = Bad(f"{origin} is {kind}, and those before it are {before}; give all of one kind.")
+            before = before or kind
+            yield record
 
 
 class Articles(Source):
@@ -67,17 +74,18 @@ class Articles(Source):
             yield Text(origin, text)
 
 
-def given_source(texts: Any, field: str) -> Given:
+def given_source(texts: Any, fields: Fields) -> Given:
     """The source of what a Python user gives; what can't be taken is refused."""
+    rows = rows_of(texts)
+    if rows is not None:
+        return Given(rows, called="row")
     if isinstance(texts, Mapping):
-        raise HeadscopeError(_why_no_mapping(texts, field))
+        raise HeadscopeError(_why_no_mapping(texts, fields[0]))
     if isinstance(texts, _pandas("DataFrame")):
-        problem = column_problem("The DataFrame", _names(texts.columns), field, HOW)
-        if problem:
-            raise HeadscopeError(problem)
-        return Given(texts[field], called="row", labels=texts.index)
+        fields = _present("The DataFrame", _names(texts.columns), fields)
+        return Given(_of_frame(texts, fields), fields, called="row", labels=texts.index)
     if isinstance(texts, _pandas("Series")):
-        return Given(texts, field, labels=texts.index)
+        return Given(texts, fields, labels=texts.index)
     if (
         isinstance(texts, (str, bytes, bytearray, Set))
         or not isinstance(texts, Iterable)
@@ -91,25 +99,72 @@ def given_source(texts: Any, field: str) -> Given:
         raise HeadscopeError("texts is an open file; give its Path, or headscope.read_texts(['file.txt']).")
     columns = getattr(texts, "column_names", None)
     if columns is not None:
-        problem = column_problem(f"The {type(texts).__name__}", _names(columns), field, HOW)
-        if problem:
-            raise HeadscopeError(problem)
-        return Given(texts, field, called="row")
-    return Given(texts, field)
+        return Given(texts, _present(f"The {type(texts).__name__}", _names(columns), fields), called="row")
+    return Given(texts, fields)
 
 
-def _text(origin: str, item: Any, field: str) -> Text | Bad:
+def _present(name: str, columns: Sequence[str], fields: Fields) -> Fields:
+    """The fields to take of a table; one of token ids needs no text."""
+    fields = (IDS,) if _means_ids(columns, fields) else fields
+    problem = columns_problem(name, columns, fields, HOW)
+    if problem:
+        raise HeadscopeError(problem)
+    return fields
+
+
+def _means_ids(columns: Iterable[Any], fields: Fields) -> bool:
+    return fields == (IDS,) or (fields == (FIELD,) and IDS in columns and FIELD not in columns)
+
+
+def _of_frame(frame: Any, fields: Fields) -> Any:
+    if fields == (IDS,):
+        return frame[[name for name in (IDS, MASK, TYPES) if name in frame.columns]].to_dict("records")
+    return frame[fields[0]] if len(fields) == 1 else list(zip(*(frame[field] for field in fields), strict=True))
+
+
+def _record(origin: str, item: Any, fields: Fields) -> Text | Bad:
     if isinstance(item, str):
         if _names_a_file(item):
             return Bad(f"{origin} is the name of a file, {item}; give headscope.read_texts([{str(item)!r}]) or a Path.")
         return checked(origin, str(item))
     if isinstance(item, Mapping):
-        if field in item:
-            return _text(f"{origin}, field {field!r},", item[field], field)
-        return Bad(column_problem(origin, _names(item), field, HOW, "field") or "")
+        return _of_mapping(origin, item, fields)
+    if isinstance(item, (list, tuple)) and any(isinstance(part, str) for part in item):
+        if len(item) != 2:
+            return Bad(f"{origin} is a {type(item).__name__} of {len(item)}; a pair is two strings, a text is one.")
+        return _pair(origin, ("first", "second"), item)
+    if is_row(item):
+        return row_text(origin, item)
     if _is_missing(item):
         return Bad(f"{origin} is missing ({item}); leave it out, for example with dropna().")
-    return Bad(f"{origin} is of type {type(item).__name__}; texts must be strings.")
+    return Bad(
+        f"{origin} is of type {type(item).__name__}; texts must be strings, and token ids a list of rows, as in [ids]."
+    )
+
+
+def _of_mapping(origin: str, item: Mapping[Any, Any], fields: Fields) -> Text | Bad:
+    if _means_ids(item, fields) and IDS in item:
+        return row_text(origin, item)
+    problem = columns_problem(origin, _names(item), fields, HOW, "field")
+    if problem:
+        return Bad(problem)
+    if len(fields) == 2:
+        return _pair(origin, fields, [item[field] for field in fields])
+    value = item[fields[0]]
+    return _record(f"{origin}, field {fields[0]!r},", None if isinstance(value, Mapping) else value, fields)
+
+
+def _pair(origin: str, names: Sequence[str], texts: Sequence[Any]) -> Text | Bad:
+    for name, text in zip(names, texts, strict=True):
+        if _is_missing(text):
+            return Bad(f"The {name} text of {origin} is missing ({text}); leave it out, for example with dropna().")
+        if not isinstance(text, str):
+            return Bad(f"The {name} text of {origin} is of type {type(text).__name__}; texts must be strings.")
+    return checked_pair(origin, str(texts[0]), str(texts[1]))
+
+
+def _kind(text: Text) -> str:
+    return "token ids" if text.given is not None else "pairs" if text.second is not None else "texts"
 
 
 def _is_missing(item: Any) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headscope.corpus.records import Bad, Source, Text, checked
+from headscope.corpus.records import Bad, Source, Text, of_values
 from headscope.errors import HeadscopeError
 
 
 class HubDataset(Source):
     """`hf:NAME`, `hf:NAME:CONFIG` or `hf:NAME:CONFIG:SPLIT`, streamed from the Hugging Face hub."""
 
-    def __init__(self, address: str, field: str) -> None:
+    def __init__(self, address: str, fields: tuple[str, ...]) -> None:
         self._address = address
-        self._field = field
+        self._fields = fields
         self.name = f"hf:{address}"
 
     def records(self) -> Iterator[Text | Bad]:
@@ -28,11 +28,12 @@ class HubDataset(Source):
             rows = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
             for number, row in enumerate(rows):
                 origin = f"{self.name}, row {number}"
-                if isinstance(row.get(self._field), str):
-                    yield checked(origin, row[self._field])
+                missing = next((field for field in self._fields if not isinstance(row.get(field), str)), None)
+                if missing is None:
+                    yield of_values(origin, [row[field] for field in self._fields])
                 else:
                     yield Bad(
-                        f"{origin} has no text in its field {self._field!r}, only the fields "
+                        f"{origin} has no text in its field {missing!r}, only the fields "
                         f"{', '.join(row)}; name the right one with --field."
                     )
         except (OSError, ValueError) as problem:

@@ -17,20 +17,22 @@ CHARACTERS = 2**22
 @dataclass(frozen=True)
 class FirstLook:
     """Texts that hold a token, and how many of them are shorter than a window. longest: tokens of the longest of all
-    texts, where all were looked at and all are shorter; otherwise None."""
+    texts, where all were looked at and all are shorter; otherwise None. whole: they are pairs or token ids, one window
+    each."""
 
     texts: int
     shorter: int
     longest: int | None = None
+    whole: bool = False
 
     @property
     def short(self) -> Short:
-        """Padded where most texts would be left out otherwise."""
-        return "pad" if 2 * self.shorter > self.texts else "drop"
+        """Padded where most texts would be left out otherwise, and where each is a window."""
+        return "pad" if self.whole or 2 * self.shorter > self.texts else "drop"
 
     def notice(self, length: int) -> str | None:
-        """What is to be said where short windows are padded."""
-        if self.short == "drop":
+        """What is to be said where short windows are padded that could have been left out."""
+        if self.short == "drop" or self.whole:
             return None
         first = "" if self.texts < LOOKED_AT else "first "
         which = f"{self.shorter:,} of the {first}{self.texts:,} texts are" if self.texts > 1 else "The text is"
@@ -43,6 +45,8 @@ class FirstLook:
 
 def first_look(texts: Texts, cutter: Cutter) -> FirstLook:
     first = texts.first(LOOKED_AT, CHARACTERS)
+    if any(text.is_one_window for text in first):
+        return FirstLook(len(first), 0, whole=True)
     sizes = [cutter.size_up_to_a_window(text) for text in first]
     every = len(first) < LOOKED_AT and sum(len(text.text) for text in first) < CHARACTERS
     longest = max(sizes) if every and any(sizes) and max(sizes) < cutter.content else None

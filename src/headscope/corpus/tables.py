@@ -8,12 +8,20 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from headscope.corpus.records import LONGEST_TEXT, Bad, Text, checked
+from headscope.corpus.records import LONGEST_TEXT, Bad, Text, checked, of_values
 from headscope.wording import counted
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 SHOWN_COLUMNS = 8
 """Names of columns in a message."""
+
+
+def columns_problem(
+    name: str, columns: Sequence[str], fields: Sequence[str], how: str = "--field", called: str = "column"
+) -> str | None:
+    """The same for all of the fields that are asked for."""
+    problems = (column_problem(name, columns, field, how, called) for field in fields)
+    return next((problem for problem in problems if problem), None)
 
 
 def column_problem(
@@ -31,32 +39,34 @@ def column_problem(
     return f"{name} has {how_many} {field!r}, only {shown or 'none at all'}; name the right one with {how}."
 
 
-def parquet_texts(name: str, file: BinaryIO, field: str) -> Iterator[tuple[Text | Bad | None, float]]:
-    """Each row's text, None where it has none, and the share of the rows that were read."""
+def parquet_texts(name: str, file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[Text | Bad | None, float]]:
+    """Each row's text, None where it has none, and the share of the rows that were read. fields: one, or the two of a
+    pair, here and in all of these."""
     import pyarrow
     import pyarrow.parquet
 
     try:
         table = pyarrow.parquet.ParquetFile(file)
-        problem = column_problem(name, table.schema_arrow.names, field)
+        problem = columns_problem(name, table.schema_arrow.names, fields)
         if problem:
             yield Bad(problem), 1
             return
-        kind = table.schema_arrow.field(field).type
-        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-            yield Bad(f"Column {field!r} of {name} holds {kind}, not strings; name another with --field."), 1
-            return
+        for field in fields:
+            kind = table.schema_arrow.field(field).type
+            if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+                yield Bad(f"Column {field!r} of {name} holds {kind}, not strings; name another with --field."), 1
+                return
         row = 0
-        for batch in table.iter_batches(batch_size=64, columns=[field]):
-            for value in batch.column(0).to_pylist():
-                yield _of_cell(f"{name}, row {row}", value), row / table.metadata.num_rows
+        for batch in table.iter_batches(batch_size=64, columns=[*fields]):
+            for values in zip(*(batch.column(field).to_pylist() for field in fields), strict=True):
+                yield _of_cells(f"{name}, row {row}", values), row / table.metadata.num_rows
                 row += 1
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as unreadable:
         reason = str(unreadable).partition("\n")[0]
         yield Bad(f"{name} is not a readable Parquet file ({reason})."), 1
 
 
-def csv_texts(name: str, plain: BinaryIO, field: str, delimiter: str) -> Iterator[Text | Bad | None]:
+def csv_texts(name: str, plain: BinaryIO, fields: tuple[str, ...], delimiter: str) -> Iterator[Text | Bad | None]:
     """Each row's text, None where it has none. The first line names the columns; what is quoted may hold new lines.
 
     Quotes that do not fit are an error, never guessed at: one that is not closed would swallow the rows that follow.
@@ -76,18 +86,18 @@ def csv_texts(name: str, plain: BinaryIO, field: str, delimiter: str) -> Iterato
                 return
             continue
         if header:
-            yield _of_row(origin, row, len(header), header.index(field))
+            yield _of_row(origin, row, len(header), [header.index(field) for field in fields])
         elif row:
             header = [column.strip() for column in row]
-            if missing := column_problem(f"The first line of {name}", header, field):
+            if missing := columns_problem(f"The first line of {name}", header, fields):
                 yield Bad(missing)
                 return
     if not header:
         yield Bad(f"{name} is empty; there is nothing to measure.")
 
 
-def json_texts(name: str, plain: BinaryIO, field: str) -> Iterator[Text | Bad]:
-    """A text for each element of an array: a string, or an object with the text in `field`."""
+def json_texts(name: str, plain: BinaryIO, fields: tuple[str, ...]) -> Iterator[Text | Bad]:
+    """A text for each element of an array: a string, or an object with the text in a field."""
     content = plain.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
         yield Bad(f"{name} holds more than {LONGEST_TEXT >> 20} MB; write it as .jsonl, an object a line.")
@@ -99,35 +109,39 @@ def json_texts(name: str, plain: BinaryIO, field: str) -> Iterator[Text | Bad]:
         yield Bad(f"{name} is not one JSON array ({reason}); if it holds an object a line, call it .jsonl.")
         return
     if not isinstance(rows, list):
-        yield Bad(f"{name} holds no JSON array; give a list of strings, or of objects with the field {field!r}.")
+        yield Bad(f"{name} holds no JSON array; give a list of strings, or of objects with the field {fields[0]!r}.")
         return
     if not rows:
         yield Bad(f"{name} is empty; there is nothing to measure.")
     for number, row in enumerate(rows):
         origin = f"{name}, element {number}"
-        yield checked(origin, row) if isinstance(row, str) else of_object(origin, row, field)
+        is_text = isinstance(row, str) and len(fields) == 1
+        yield checked(origin, row) if is_text else of_object(origin, row, fields)
 
 
-def of_object(origin: str, value: Any, field: str) -> Text | Bad:
-    """The text in a field of a JSON object."""
-    if isinstance(value, dict) and isinstance(value.get(field), str):
-        return checked(origin, value[field])
+def of_object(origin: str, value: Any, fields: tuple[str, ...]) -> Text | Bad:
+    """The text in a field of a JSON object, or the pair in two."""
+    fitting = [field for field in fields if isinstance(value, dict) and isinstance(value.get(field), str)]
+    field = next((field for field in fields if field not in fitting), None)
+    if field is None:
+        return of_values(origin, [value[field] for field in fields])
     names = f", only {', '.join(map(str, [*value][:SHOWN_COLUMNS]))}" if isinstance(value, dict) and value else ""
     if isinstance(value, dict) and field in value:
         names = ""
     return Bad(f"{origin} has no string field {field!r}{names}; name another with --field, or use --skip-bad.")
 
 
-def _of_cell(origin: str, value: str | None) -> Text | Bad | None:
-    """An empty cell is no text."""
-    if value is None or not value.strip():
+def _of_cells(origin: str, values: Sequence[str | None]) -> Text | Bad | None:
+    """Empty cells are no text."""
+    texts = [value or "" for value in values]
+    if not any(text.strip() for text in texts):
         return None
-    if len(value) > LONGEST_TEXT:
+    if max(map(len, texts)) > LONGEST_TEXT:
         return Bad(f"{origin} is longer than {LONGEST_TEXT >> 20} MB; cut it.")
-    return checked(origin, value)
+    return of_values(origin, texts)
 
 
-def _of_row(origin: str, row: list[str], width: int, place: int) -> Text | Bad | None:
+def _of_row(origin: str, row: list[str], width: int, places: Sequence[int]) -> Text | Bad | None:
     """Of a row of CSV, as `_Lines` decodes it; an empty line is none."""
     if not row:
         return None
@@ -136,9 +150,10 @@ def _of_row(origin: str, row: list[str], width: int, place: int) -> Text | Bad |
             f"{origin} has {counted(len(row), 'field')} where the first line has {width}; mend it, or pass over it "
             "with --skip-bad."
         )
-    undecoded = next((letter for letter in row[place] if "\udc80" <= letter <= "\udcff"), None)
+    cells = [row[place] for place in places]
+    undecoded = next((letter for cell in cells for letter in cell if "\udc80" <= letter <= "\udcff"), None)
     if undecoded is None:
-        return _of_cell(origin, row[place])
+        return _of_cells(origin, cells)
     return Bad(
         f"{origin} is not UTF-8: it holds the byte 0x{ord(undecoded) - 0xDC00:02x}; convert it (for example with "
         "iconv) or leave it out with --skip-bad."

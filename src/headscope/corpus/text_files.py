@@ -24,10 +24,10 @@ SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet")
 class File(Source):
     """A text file, JSON, or a table, each perhaps gzipped."""
 
-    def __init__(self, path: Path, lines: bool, field: str) -> None:
+    def __init__(self, path: Path, lines: bool, fields: tuple[str, ...]) -> None:
         self._path = path
         self._lines = lines
-        self._field = field
+        self._fields = fields
         self.name = named(path)
         self.size = path.stat().st_size
         self._stamp: tuple[int, ...] | None = None
@@ -57,11 +57,15 @@ class File(Source):
 
     def _plain_records(self, kind: str, plain: BinaryIO) -> Iterator[Text | Bad | None]:
         if kind in DELIMITERS:
-            yield from csv_texts(self.name, plain, self._field, DELIMITERS[kind])
+            yield from csv_texts(self.name, plain, self._fields, DELIMITERS[kind])
         elif kind == ".json":
-            yield from json_texts(self.name, plain, self._field)
-        elif kind == ".jsonl" or self._lines:
-            yield from line_texts(self.name, plain, self._field if kind == ".jsonl" else None)
+            yield from json_texts(self.name, plain, self._fields)
+        elif kind == ".jsonl":
+            yield from line_texts(self.name, plain, self._fields)
+        elif len(self._fields) == 2:
+            yield Bad(f"{self.name} has no fields to take pairs from; give .jsonl, .json, .csv, .tsv or .parquet.")
+        elif self._lines:
+            yield from line_texts(self.name, plain)
         else:
             yield whole_text(self.name, plain)
 
@@ -69,7 +73,7 @@ class File(Source):
         if isinstance(plain, Bad):
             yield plain
             return
-        for record, share in parquet_texts(self.name, plain, self._field):
+        for record, share in parquet_texts(self.name, plain, self._fields):
             self.position = int((self.size or 0) * share)
             if record is not None:
                 yield record
@@ -91,7 +95,7 @@ class StandardInput(Source):
             say("Type the text, and end it with Ctrl-D on a line of its own.", error=True)
         try:
             if self._lines:
-                yield from line_texts(self.name, sys.stdin.buffer, None)
+                yield from line_texts(self.name, sys.stdin.buffer)
             else:
                 yield whole_text(self.name, sys.stdin.buffer)
         except OSError as problem:
@@ -154,8 +158,8 @@ def whole_text(name: str, plain: BinaryIO) -> Text | Bad:
     return text
 
 
-def line_texts(name: str, plain: BinaryIO, field: str | None) -> Iterator[Text | Bad]:
-    """A text a line, or a JSON object a line with the text in `field`; empty lines are passed over."""
+def line_texts(name: str, plain: BinaryIO, fields: tuple[str, ...] = ()) -> Iterator[Text | Bad]:
+    """A text a line, or a JSON object a line with the text in a field; empty lines are passed over."""
     number = 0
     while line := plain.readline(LONGEST_TEXT + 1):
         number += 1
@@ -167,7 +171,7 @@ def line_texts(name: str, plain: BinaryIO, field: str | None) -> Iterator[Text |
         if isinstance(text, Bad):
             yield text
         elif text.strip():
-            yield checked(origin, text.strip("\r\n")) if field is None else _json_text(origin, text, field)
+            yield _json_text(origin, text, fields) if fields else checked(origin, text.strip("\r\n"))
     if number == 0:
         yield Bad(f"{name} is empty; there is nothing to measure.")
 
@@ -184,10 +188,10 @@ def _decoded(origin: str, content: bytes) -> str | Bad:
         )
 
 
-def _json_text(origin: str, line: str, field: str) -> Text | Bad:
+def _json_text(origin: str, line: str, fields: tuple[str, ...]) -> Text | Bad:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:
         reason = problem.msg if isinstance(problem, json.JSONDecodeError) else type(problem).__name__
         return Bad(f"{origin} is not JSON ({reason}); mend it or pass over it with --skip-bad.")
-    return of_object(origin, value, field)
+    return of_object(origin, value, fields)

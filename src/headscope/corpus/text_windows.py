@@ -183,6 +183,6 @@ def texts_hash(texts: Iterable[Text]) -> str:
 
 
 def _add(digest: hashlib._Hash, text: Text) -> None:
-    content = text.text.encode()
-    digest.update(len(content).to_bytes(8, "little"))
-    digest.update(content)
+    for content in text.contents:
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from itertools import chain, islice
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from headscope.arguments import naming_typos
-from headscope.corpus.given import FIELD, GIVEN, Articles, given_source
+from headscope.corpus.given import GIVEN, Articles, given_source
 from headscope.corpus.hub import HubDataset
-from headscope.corpus.records import Bad, Source, Text
+from headscope.corpus.records import FIELD, Bad, Source, Text, field_names
 from headscope.corpus.text_files import SUFFIXES, File, StandardInput, files_of, inside
 from headscope.errors import HeadscopeError
 from headscope.wording import named
@@ -25,12 +25,18 @@ SAMPLE = "sample"
 
 @dataclass(frozen=True)
 class Reading:
-    """How `read_texts` was asked: what it takes to read the same texts again."""
+    """How `read_texts` was asked: what it takes to read the same texts again. second: of pairs, the field of the second
+    text."""
 
     names: list[str]
     lines: bool = False
     field: str = FIELD
     skip_bad: bool = False
+    second: str | None = None
+
+    def read(self) -> Texts:
+        field = self.field if self.second is None else (self.field, self.second)
+        return read_texts(self.names, lines=self.lines, field=field, skip_bad=self.skip_bad)
 
 
 class Texts:
@@ -128,32 +134,41 @@ class Texts:
 
 @naming_typos()
 def read_texts(
-    paths: str | Path | Iterable[str | Path], *, lines: bool = False, skip_bad: bool = False, field: str = FIELD
+    paths: str | Path | Iterable[str | Path],
+    *,
+    lines: bool = False,
+    skip_bad: bool = False,
+    field: str | Sequence[str] = FIELD,
 ) -> Texts:
     """Texts from files, folders, `-` (standard input) and `hf:DATASET`, in the order given.
 
     A file is one text; with `lines` each of its lines is one. `.jsonl`, `.json` (an array), `.csv`, `.tsv` (the first
     line names the columns) and `.parquet` hold a text a row, in `field`. Any of them may be gzipped. A folder is read
-    with all its subfolders, in alphabetical order, but for `.json`. skip_bad: what can't be used is counted.
+    with all its subfolders, in alphabetical order, but for `.json`. skip_bad: what can't be used is counted. Two fields
+    hold pairs of texts, each pair one window.
 
     >>> import headscope
     >>> texts = headscope.read_texts(["reviews.csv", "notes/"], field="review")  # doctest: +SKIP
+    >>> pairs = headscope.read_texts("nli.jsonl", field=("premise", "hypothesis"))  # doctest: +SKIP
     """
+    fields = field_names(field)
     sources: list[Source] = []
     others = 0
     names = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for name in names:
         if name == "-":
+            if len(fields) == 2:
+                raise HeadscopeError("Standard input has no fields to take pairs from; give a file.")
             sources.append(StandardInput(lines))
         elif name.startswith("hf:"):
-            sources.append(HubDataset(name[3:], field))
+            sources.append(HubDataset(name[3:], fields))
         else:
             found = files_of(Path(name))
-            sources.extend(File(path, lines, field) for path in found)
+            sources.extend(File(path, lines, fields) for path in found)
             others += sum(1 for _ in inside(Path(name))) - len(found) if Path(name).is_dir() else 0
     if not sources:
         raise HeadscopeError("No texts were named; give files, folders, - for standard input, or hf:DATASET.")
-    return Texts(sources, named(" ".join(names)), Reading(names, lines, field, skip_bad), others)
+    return Texts(sources, named(" ".join(names)), Reading(names, lines, fields[0], skip_bad, *fields[1:]), others)
 
 
 def sample_texts() -> Texts:
@@ -164,11 +179,11 @@ def sample_texts() -> Texts:
     return Texts([Articles(texts, SAMPLE)], SAMPLE)
 
 
-def as_texts(texts: Any, field: str | None = None) -> Texts:
+def as_texts(texts: Any, field: str | Sequence[str] | None = None) -> Texts:
     """Whatever a Python user passes as texts; None is the sample.
 
     `Texts`, a `Path` or paths; strings; a pandas Series of strings; a pandas DataFrame, a `datasets.Dataset` or dicts,
-    with the text in `field`, by default `text`.
+    with the text in `field`, by default `text`, or pairs in two fields; pairs of strings; token ids, a row a window.
     """
     if isinstance(texts, Texts) or texts is None:
         if field is not None:
@@ -180,7 +195,7 @@ def as_texts(texts: Any, field: str | None = None) -> Texts:
         return read_texts([texts], field=field or FIELD)
     if isinstance(texts, (list, tuple)) and texts and all(isinstance(text, Path) for text in texts):
         return read_texts(texts, field=field or FIELD)
-    return Texts([given_source(texts, field or FIELD)], GIVEN)
+    return Texts([given_source(texts, field_names(field or FIELD))], GIVEN)
 
 
 def only_text(texts: Texts) -> Text | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.kinds import COMMA, FIRST, KINDS, SENTENCE_END, SEPARATORS, SPECIAL, WORD, kind_of
+from headscope.corpus.layouts import ADDED, Layout, WholeLayouts, added, next_word
 from headscope.corpus.sentences import SentencesOf
 from headscope.corpus.texts import Text
 from headscope.corpus.tokenizing import Token, tokens_of, unknown_ids
 from headscope.errors import HeadscopeError
-from headscope.options import Options
+from headscope.options import SHORTEST, Options
 from headscope.wording import percent
 
 __all__ = [
@@ -33,10 +34,8 @@ __all__ = [
     "cut_all",
     "special_ids",
     "stack",
+    "unpadded",
 ]
-
-SPACE_LOOKED_THROUGH = 2**10
-"""Characters of white space after which no word is looked for: a text may hold nothing else."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ class Window:
     `start` and `end` are the characters of the text that a token covers (equal for special tokens).
     text_number: of the text among all texts read, from 0.
     pixels: (channels, height, width) of an image, whose patches are the tokens; None for a text.
+    types: (S,), `token_type_ids`, of pairs and of token ids that have them.
     """
 
     ids: NDArray[np.int64]
@@ -59,6 +59,7 @@ class Window:
     text: Text
     text_number: int = 0
     pixels: NDArray[np.float32] | None = None
+    types: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Batch:
 
     ids, sentence, kind, special: (B, S); size: (B,), tokens that are not padding.
     text: (B,), the number of the text that each is from.
-    pixels: (B, channels, height, width) of images; None for texts.
+    pixels: (B, channels, height, width) of images; None for texts. types: (B, S), `token_type_ids`; None where no
+    window has them.
     """
 
     ids: NDArray[np.int64]
@@ -77,6 +79,7 @@ class Batch:
     special: NDArray[np.bool_]
     text: NDArray[np.int64]
     pixels: NDArray[np.float32] | None = None
+    types: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -90,12 +93,13 @@ class Batch:
             self.special[rows],
             self.text[rows],
             None if self.pixels is None else self.pixels[rows],
+            None if self.types is None else self.types[rows],
         )
 
     @property
     def arrays(self) -> tuple[NDArray[Any] | None, ...]:
         """Everything in the windows that a consumer can see."""
-        return self.ids, self.size, self.sentence, self.kind, self.special, self.text, self.pixels
+        return self.ids, self.size, self.sentence, self.kind, self.special, self.text, self.pixels, self.types
 
     @property
     def mask(self) -> NDArray[np.int64]:
@@ -112,14 +116,29 @@ def stack(windows: list[Window]) -> Batch:
         np.stack([w.special for w in windows]),
         np.array([w.text_number for w in windows], dtype=np.int64),
         np.stack(pixels) if (pixels := [w.pixels for w in windows if w.pixels is not None]) else None,
+        _stacked_types(windows),
     )
+
+
+def unpadded(window: Window) -> Batch:
+    """One window alone, without its padding."""
+    size, batch = window.size, stack([window])
+    cut = {name: getattr(batch, name)[:, :size] for name in ("ids", "sentence", "kind", "special")}
+    return replace(batch, **cut, types=None if batch.types is None else batch.types[:, :size])
+
+
+def _stacked_types(windows: list[Window]) -> NDArray[np.int64] | None:
+    """A window without types is all of type 0, as models take it."""
+    if all(window.types is None for window in windows):
+        return None
+    return np.stack([np.zeros_like(w.ids) if w.types is None else w.types for w in windows])
 
 
 @dataclass
 class Counts:
     """What was read and what became of it. tokens: those of texts, without special ones, in windows that were taken;
     unknown_tokens: how many of them stand for words that the tokenizer does not know. window_tokens: of the windows
-    that were made, special ones included, padding not."""
+    that were made, special ones included, padding not. pairs_cut: pairs of texts that lost tokens at their ends."""
 
     texts: int = 0
     texts_without_window: int = 0
@@ -130,6 +149,7 @@ class Counts:
     later_windows_left_out: int = 0
     windows_in_one_sentence: int = 0
     window_tokens: int = 0
+    pairs_cut: int = 0
     longest_short: int = field(default=0, repr=False)
 
 
@@ -196,6 +216,7 @@ class Cutter:
                 f"--length {options.length} leaves no room for text beside "
                 f"{len(self.prefix) + len(self.suffix)} special tokens; give a larger one."
             )
+        self._layouts = WholeLayouts(tokenizer, options, rows, {*self.prefix, *self.suffix})
 
     def cut(
         self, text: Text, counts: Counts, most: int | None = None, wanted: Callable[[int], bool] | None = None
@@ -205,10 +226,28 @@ class Cutter:
         Ends after window `most` of all; a window whose number among all is not `wanted` is counted but not made.
         """
         counts.texts += 1
-        taken = 0
+        before = counts.windows
+        for layout in self._whole(text, counts) if text.is_one_window else self._pieces(text, counts):
+            counts.windows += 1
+            self._count(text, layout.content, counts)
+            if wanted is None or wanted(counts.windows - 1):
+                window = self._window(layout, counts)
+                counts.windows_in_one_sentence += len({*window.sentence.tolist()} - {-1}) < 2
+                counts.window_tokens += window.size
+                yield window
+            if counts.windows == most:
+                return
+        counts.texts_without_window += counts.windows == before
+
+    def _pieces(self, text: Text, counts: Counts) -> Iterator[Layout]:
+        """What becomes a window, of one text after the other piece of it."""
         sentences = SentencesOf(text.text, self._options.sentences)
         tokens = tokens_of(self._tokenizer, text.text)
         before = 0
+
+        def sentence_of(place: int, blank: bool) -> int:
+            return sentences.number(next_word(text.text, place) if blank else place)
+
         while content := list(islice(tokens, self.content)):
             if before and self._options.windows == "first":
                 counts.later_windows_left_out += 1
@@ -216,22 +255,27 @@ class Cutter:
                 counts.short_windows_left_out += 1
                 counts.longest_short = max(counts.longest_short, before + len(content))
             else:
-                taken += 1
-                counts.windows += 1
-                self._count(text, content, counts)
-                if wanted is None or wanted(counts.windows - 1):
-                    window = self._window(text, content, sentences, counts)
-                    counts.windows_in_one_sentence += len({*window.sentence.tolist()} - {-1}) < 2
-                    counts.window_tokens += window.size
-                    yield window
-                if counts.windows == most:
-                    return
+                yield Layout(text, [*added(self.prefix), *content, *added(self.suffix)], sentence_of)
             before += len(content)
-        counts.texts_without_window += not taken
+
+    def _whole(self, text: Text, counts: Counts) -> Iterator[Layout]:
+        """A pair of texts or a row of token ids: one window, if it is one at all."""
+        layout = self._layouts.of(text)
+        if len(layout.tokens) < self._options.length and self._options.short != "pad":
+            counts.short_windows_left_out += 1
+            counts.longest_short = max(counts.longest_short, len(layout.content))
+        elif layout.content:
+            counts.pairs_cut += layout.was_cut
+            yield layout
 
     def size_up_to_a_window(self, text: Text) -> int:
         """Tokens of a text, of which no more are counted than a window has room for."""
         return sum(1 for _ in islice(tokens_of(self._tokenizer, text.text), self.content))
+
+    def length_of_rows(self, texts: Iterable[Text]) -> int:
+        """Of windows that have room for the longest of these rows of token ids, padding not counted."""
+        rows = [(text.origin, text.given) for text in texts if text.given is not None]
+        return max(SHORTEST, *(len(self._layouts.without_padding(*row)) for row in rows))
 
     def _count(self, text: Text, content: list[Token], counts: Counts) -> None:
         """Known and unknown tokens of a window; an id that the network has no row for ends it all."""
@@ -244,33 +288,36 @@ class Cutter:
                 f"network has no row for in its embedding of {self._rows:,}; take it out of the text."
             )
 
-    def _window(self, text: Text, content: list[Token], sentences: SentencesOf, counts: Counts) -> Window:
+    def _window(self, layout: Layout, counts: Counts) -> Window:
         """The newest of those counted."""
-        length = self._options.length
-        ids = [*self.prefix, *(token.id for token in content), *self.suffix]
-        size = len(ids)
-        before, after = len(self.prefix), len(self.suffix)
+        length, size, text = self._options.length, len(layout.tokens), layout.text.text
+        padded = np.full(length, self._pad, dtype=np.int64)
         kinds = np.full(length, WORD, dtype=np.int8)
         sentence = np.full(length, -1, dtype=np.int32)
         special = np.zeros(length, dtype=np.bool_)
         start = np.zeros(length, dtype=np.int64)
         end = np.zeros(length, dtype=np.int64)
-        special[:before] = special[size - after : size] = True
-        for place, (token, left, right) in enumerate(content, start=before):
-            piece = text.text[left:right]
+        for place, (token, left, right) in enumerate(layout.tokens):
+            padded[place] = token
+            if left == ADDED:
+                special[place] = True
+                continue
+            piece = text[left:right]
             stripped = piece.lstrip()
             left += len(piece) - len(stripped) if stripped else 0
             start[place], end[place] = left, right
             if token in self._special and token != self._tokenizer.unk_token_id:
                 special[place] = True
             else:
-                sentence[place] = sentences.number(left if stripped else _next_word(text.text, left))
+                sentence[place] = layout.sentence_of(left, not stripped)
                 kinds[place] = kind_of(stripped.rstrip())
         kinds[special] = SPECIAL
         kinds[0] = FIRST
-        padded = np.full(length, self._pad, dtype=np.int64)
-        padded[:size] = ids
-        return Window(padded, size, sentence, kinds, special, start, end, text, counts.texts - 1)
+        types = None
+        if layout.types is not None:
+            types = np.zeros(length, dtype=np.int64)
+            types[:size] = layout.types
+        return Window(padded, size, sentence, kinds, special, start, end, layout.text, counts.texts - 1, types=types)
 
 
 def cut_all(
@@ -298,9 +345,3 @@ def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
         f"The tokenizer {type(tokenizer).__name__} changes a text when it adds special tokens; "
         "headscope can't cut windows with it."
     )
-
-
-def _next_word(text: str, place: int) -> int:
-    """White space that is a token of its own belongs to what follows it: `▁` begins a word in SentencePiece."""
-    within = text[place : place + SPACE_LOOKED_THROUGH]
-    return place + len(within) - len(within.lstrip())

@@ -106,8 +106,8 @@ class CountFacts:
 
     windows_in_one_sentence: windows without a sentence end within. tokens: of all texts, but for special ones;
     unknown_tokens: those of them that the tokenizer does not know. window_tokens: of the windows, special ones
-    included, padding not. windows_drawn_from: of a sample, how many windows the texts have. None: there is none, or an
-    older version did not count.
+    included, padding not. windows_drawn_from: of a sample, how many windows the texts have. pairs_cut: pairs of texts
+    that lost tokens at their ends. None: there is none, or an older version did not count.
     """
 
     windows: int
@@ -122,6 +122,7 @@ class CountFacts:
     unknown_tokens: int | None = None
     window_tokens: int | None = None
     windows_drawn_from: int | None = None
+    pairs_cut: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from headscope.folder.manifest import checksum_is_right
 from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.insight.choices import is_random
 from headscope.insight.sureness import too_few_texts
+from headscope.wording import counted
 
 
 def notices(study: StudyFolder) -> list[str]:
@@ -20,6 +21,11 @@ def notices(study: StudyFolder) -> list[str]:
         found.append("study.json was changed after the study was finished; what it says may not be what was run.")
     if counts.tokens is not None and counts.unknown_tokens is not None:
         found.append(unknown_notice(counts.tokens, counts.unknown_tokens) or "")
+    if counts.pairs_cut:
+        found.append(
+            f"{counted(counts.pairs_cut, 'pair')} of {counts.windows:,} did not fit into a window, and lost tokens at "
+            "the end of the longer text; a greater --length cuts fewer."
+        )
     found.append(too_few_texts(study) or "")
     if study.manifest.kind == "texts":
         found.append(few_sentences(counts.windows_in_one_sentence, counts.windows) or "")

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-import torch
-
 from headscope.arguments import naming_typos
+from headscope.corpus.given_ids import is_numbers
 from headscope.corpus.texts import Text, as_texts, only_text
-from headscope.corpus.windows import Counts, Cutter, refuse_unknown
+from headscope.corpus.windows import Counts, Cutter, refuse_unknown, unpadded
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
 from headscope.model.capture import Capture
@@ -42,8 +41,9 @@ def inspect(
 ) -> View:
     """Look at one text closely: its first window, in every head.
 
-    text: a string, or the `Path` of a file that holds one text. length: the most tokens to take; by default as many as
-    the model takes, up to 512. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
+    text: a string, or the `Path` of a file that holds one text; a pair of strings, as in `("premise", "hypothesis")`;
+    or token ids, one row of them. length: the most tokens to take; by default as many as the model takes, up to 512,
+    and of token ids all. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
     similarity: of the outputs as they are (dot), less their mean over the window (centred), or of length 1 (cosine).
     stack: of an encoder-decoder, which of its stacks of layers.
     study: of the same model, or its folder; the view shows beside each head what it says of it.
@@ -53,13 +53,15 @@ def inspect(
     >>> view.pairs(layer=5, head=8)  # doctest: +SKIP
     """
     given = _only_text(text)
-    if given is None or not given.text.strip():
+    if given is None or not (given.text.strip() or given.given):
         raise HeadscopeError("The text is empty; there is nothing to look at.")
     if study is not None and not isinstance(study, StudyFolder):
         study = Study(study)
     model = as_model(model)
     if length is None:
         length = min(LONGEST, model.longest or LONGEST)
+        if given.given is not None:
+            length = Cutter(model.tokenizer, Options(), model.embedding_rows).length_of_rows([given])
     model.check_length(length)
     capture = Capture(model.network, stack)
     if study is not None:
@@ -81,8 +83,8 @@ def inspect(
     if window is None:
         raise HeadscopeError("The text holds no token of this model; there is nothing to look at.")
     refuse_unknown(counts, model.name)
-    ids = torch.from_numpy(window.ids[None, : window.size]).to(model.device)
-    prove(capture, ids, torch.ones_like(ids))
+    batch = unpadded(window)
+    prove(capture, *capture.inputs(batch), capture.types(batch))
     seen = look(model, capture, window, options)
     return View(**{item.name: getattr(seen, item.name) for item in fields(seen)}, study=study)
 
@@ -116,7 +118,18 @@ def _only_text(text: Any) -> Text | None:
         return next(iter(as_texts([text])))._replace(origin="")
     if text is None:
         raise HeadscopeError("text is None; give a string, or the Path of a file.")
+    if _is_one(text):
+        text = [text]
     return only_text(as_texts(text))
+
+
+def _is_one(text: Any) -> bool:
+    """A pair of strings, or a row of token ids, which would be several texts elsewhere."""
+    if isinstance(text, tuple) and len(text) == 2 and all(isinstance(part, str) for part in text):
+        return True
+    if isinstance(text, (list, tuple)):
+        return bool(text) and all(isinstance(part, int) for part in text)
+    return is_numbers(text) and text.ndim == 1
 
 
 def _numbered(layers: Iterable[int], capture: Capture) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from headscope.corpus.null_kinds import CALLED, NULLS, Null
 from headscope.corpus.nulls import NullWindows
 from headscope.corpus.sampling import Sample, Spread
 from headscope.corpus.text_windows import texts_hash
-from headscope.corpus.texts import SAMPLE, Texts, as_texts, read_texts, sample_texts
+from headscope.corpus.texts import SAMPLE, Texts, as_texts, sample_texts
 from headscope.errors import HeadscopeError
 from headscope.folder.manifest import MANIFEST, Manifest, NullFacts, read_manifest
 from headscope.folder.roles_file import write_roles
@@ -35,7 +35,7 @@ def nulls(
     model: Model | str | None = None,
     texts: Any = None,
     *,
-    field: str | None = None,
+    field: str | Sequence[str] | None = None,
     max_windows: int | None = None,
     only: Sequence[Null] | None = None,
     overwrite: bool = False,
@@ -124,16 +124,15 @@ def _sample(manifest: Manifest) -> Sample | None:
     return None if drawn_from is None else Sample(drawn_from, manifest.counts.windows, manifest.options.seed)
 
 
-def _texts(study: Study, texts: Any, field: str | None) -> Texts:
+def _texts(study: Study, texts: Any, field: str | Sequence[str] | None) -> Texts:
     """Those of the study, by their hash."""
     source, counts = study.manifest.source, study.manifest.counts
     how = "give them: headscope nulls FOLDER TEXTS..."
     if texts is not None:
         given = as_texts(texts, field)
     elif source.reading is not None:
-        reading = source.reading
         try:
-            given = read_texts(reading.names, lines=reading.lines, field=reading.field, skip_bad=reading.skip_bad)
+            given = source.reading.read()
         except HeadscopeError as problem:
             raise HeadscopeError(f"The texts of {study.folder} are not where it read them ({problem}); {how}") from None
     elif source.name == SAMPLE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def study(
     model: Model | str = "minilm",
     texts: Any = None,
     *,
-    field: str | None = None,
+    field: str | Sequence[str] | None = None,
     out: str | os.PathLike[str] = "headscope-study",
     overwrite: bool = False,
     progress: bool = True,
@@ -64,7 +65,8 @@ def study(
 
     model: a name or a `Model` (`headscope.load`). texts: strings (a list, a pandas Series, ...), a pandas DataFrame, a
     `datasets.Dataset` or dicts with the text in `field` (by default `text`), `Path`s, or `headscope.read_texts(...)`;
-    none: the sample.
+    none: the sample. Pairs of texts, each one window: a list of two strings each, or two names in `field`. Token ids,
+    each row one window as it is: a list of rows, an array, or what a tokenizer returns.
     options: the fields of `headscope.Options`, for example `length=128, threshold=0.3, layers=(0, 5, 11)`.
     example: the number of the window that the study keeps, for figures that show one text.
     workers, threads: processes, and threads of each; engine "ray": workers on the Ray cluster at `address`.
@@ -75,6 +77,8 @@ def study(
     >>> import headscope
     >>> study = headscope.study("minilm", ["Some text ..."], out="wiki", short="pad")  # doctest: +SKIP
     >>> study = headscope.study("minilm", reviews, field="body", out="reviews")  # a DataFrame  # doctest: +SKIP
+    >>> study = headscope.study("minilm", pairs, field=("premise", "hypothesis"), out="nli")  # doctest: +SKIP
+    >>> study = headscope.study("minilm", tokenizer(texts, padding=True), out="ids")  # doctest: +SKIP
     >>> study.heads.nlargest(3, "repeat_probability")  # doctest: +SKIP
     """
     asked = Options(**options)
@@ -98,6 +102,8 @@ def study(
     with checkpoints.locked(folder):
         # Once more: another run may have ended here while this one loaded its model.
         claim(folder, overwrite)
+        if "length" not in options and not isinstance(given, Images):
+            asked = _fitted(loaded, given, asked)
         job = _job(loaded, given, asked, part, example, progress)
         if overwrite:
             for name in (MANIFEST, IMAGES_MANIFEST):
@@ -159,6 +165,14 @@ def _check_windows(given: Texts | Images, options: Options) -> None:
     if isinstance(given, Images):
         raise HeadscopeError("--keep-windows is for texts; of images the tables are of all.")
     check_meta(options.meta)
+
+
+def _fitted(model: Model, given: Texts, options: Options) -> Options:
+    """Of token ids that nobody has said a length for, windows are as long as the longest row."""
+    first = given.first(1, 1)
+    if given.once or not first or first[0].given is None:
+        return options
+    return replace(options, length=Cutter(model.tokenizer, options, model.embedding_rows).length_of_rows(given))
 
 
 def _job(model: Model, given: Texts | Images, options: Options, part: Part, example: int, progress: bool) -> StudyJob:

@@ -92,7 +92,8 @@ class ShardOfMeasures:
                     self._observe(attention, output, lengths, heads, tokens, options, sums, here)
 
         inputs = (tokens.ids, tokens.real.long()) if batch.pixels is None else capture.inputs(batch)
-        capture.run_by_heads(*inputs, receive, last=layers[-1])
+        types = None if batch.types is None else capture.types(batch)
+        capture.run_by_heads(*inputs, receive, last=layers[-1], types=types)
         self._refuse_nan(seen)
         self._draw_pairs(batch, tokens, seen)
         with in_turn("measures"):

@@ -9,6 +9,7 @@ towers has `text` and `vision`. In hybrids some layers have no attention: those 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -64,6 +65,7 @@ class Capture:
         self._network = tower(network, self.stack)
         self._takes = input_name(self._network)
         self._reads_text = self._takes == "input_ids"
+        self._takes_types = "token_type_ids" in inspect.signature(self._network.forward).parameters
         if self.stack in ("decoder", "cross") and not self._reads_text:
             raise HeadscopeError(
                 f"The {self._name} does not read text, so only its encoder can be measured; use --stack encoder."
@@ -123,6 +125,19 @@ class Capture:
         ids, mask = (torch.from_numpy(array).to(weights.device) for array in (batch.ids, batch.mask))
         return ids, mask
 
+    def types(self, batch: Batch) -> Tensor | None:
+        """The token types (B, S) that `run` takes of a batch: which of two texts a token is of. None where it has none,
+        or the network does not tell them apart."""
+        if batch.types is None or not self._takes_types:
+            return None
+        kinds = getattr(self._network.config, "type_vocab_size", None)
+        if kinds and (most := int(batch.types.max())) >= kinds:
+            raise HeadscopeError(
+                f"token_type_ids go up to {most}, and the {self._name} has {kinds} of them, from 0 on; make the ids "
+                "with its own tokenizer."
+            )
+        return torch.from_numpy(batch.types).to(next(self._network.parameters()).device)
+
     def chosen_layers(self, asked: Sequence[int] | None) -> tuple[int, ...]:
         """The layers to measure: those asked for, or all that have attention."""
         if asked is None:
@@ -140,21 +155,35 @@ class Capture:
                 )
         return tuple(asked)
 
-    def run(self, inputs: Tensor, mask: Tensor | None, receive: Receive, last: int | None = None) -> None:
+    def run(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None,
+        receive: Receive,
+        last: int | None = None,
+        types: Tensor | None = None,
+    ) -> None:
         """One forward pass; the model is stopped after layer `last`.
 
-        inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values.
+        inputs: token ids (B, S) with mask (B, S), or what a model without text takes: pixel values. types: (B, S).
         """
 
         def whole(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
             receive(layer, attention, output)
 
-        self._pass(inputs, mask, whole, last, whole=True)
+        self._pass(self.arguments(inputs, mask, types), whole, last, whole=True)
 
-    def run_by_heads(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None = None) -> None:
+    def run_by_heads(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None,
+        receive: ReceiveHeads,
+        last: int | None = None,
+        types: Tensor | None = None,
+    ) -> None:
         """The same, where the heads of a layer may come one after the other, which is faster where windows are long;
         and with the lengths of the value vectors."""
-        self._pass(inputs, mask, receive, last, whole=False)
+        self._pass(self.arguments(inputs, mask, types), receive, last, whole=False)
 
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
@@ -162,11 +191,13 @@ class Capture:
         twin._network = _copied(self._network)
         return twin
 
-    def arguments(self, inputs: Tensor, mask: Tensor | None) -> dict[str, Any]:
+    def arguments(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None = None) -> dict[str, Any]:
         """What the network is called with."""
         arguments: dict[str, Any] = {self._takes: inputs}
         if mask is not None:
             arguments["attention_mask"] = mask
+        if types is not None:
+            arguments["token_type_ids"] = types
         if self._two_stacks:
             arguments["decoder_input_ids"] = inputs if self._reads_text else _no_tokens(inputs)
             if mask is not None:
@@ -175,9 +206,10 @@ class Capture:
             arguments["use_cache"] = False
         return arguments
 
-    def _pass(self, inputs: Tensor, mask: Tensor | None, receive: ReceiveHeads, last: int | None, whole: bool) -> None:
+    def _pass(self, arguments: dict[str, Any], receive: ReceiveHeads, last: int | None, whole: bool) -> None:
         carried = Carried(None) if whole else self._carried
-        recorder = Recorder(receive, self._plan, len(inputs), self.head_width, last, whole, carried)
+        windows = len(arguments[self._takes])
+        recorder = Recorder(receive, self._plan, windows, self.head_width, last, whole, carried)
         changed = {place.projection for place in self._plan.values() if not place.direct}
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
@@ -189,7 +221,7 @@ class Capture:
                 stack.enter_context(leaving(self._network, innermost, recorder.without_map))
             stack.enter_context(listening(recorder, self._watch))
             stack.enter_context(suppress(Enough))
-            self._network(**self.arguments(inputs, mask))
+            self._network(**arguments)
 
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""

@@ -77,13 +77,13 @@ class LayerCheck:
         return not self.wrong
 
 
-def prove(capture: Capture, inputs: Tensor, mask: Tensor | None) -> Proof:
+def prove(capture: Capture, inputs: Tensor, mask: Tensor | None, types: Tensor | None = None) -> Proof:
     """Hold what is captured of two of these windows against the model itself, and refuse a capture that differs.
 
-    inputs, mask: as `Capture.run` takes them.
+    inputs, mask, types: as `Capture.run` takes them.
     """
     way, checks = "", []
-    batches = _batches(capture, inputs, mask)
+    batches = _batches(capture, inputs, mask, types)
     for batch in batches:
         way, found = compare(capture, *batch)
         checks += found
@@ -100,31 +100,38 @@ def prove(capture: Capture, inputs: Tensor, mask: Tensor | None) -> Proof:
         output=max(check.output_difference for check in checks),
         default=max(check.default_difference for check in checks),
         layers=len(checks) // len(batches),
-        windows=sum(len(some) for some, _ in batches),
+        windows=sum(len(some) for some, *_ in batches),
         tokens=checks[0].tokens,
         way=way,
         implementation=str(capture.network.config._attn_implementation),
     )
 
 
-def _batches(capture: Capture, inputs: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
+def _batches(
+    capture: Capture, inputs: Tensor, mask: Tensor | None, types: Tensor | None
+) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
     """The first window and the one with the most padding: few enough to be quick, and padding is put to the test.
 
     They are run together, as a study runs them, or, where the A of a layer is large, one after the other.
     """
     if mask is None:
-        return [(inputs[:2], None)]
+        return [(inputs[:2], None, None)]
     shortest = int(mask[1:].sum(1).argmin()) + 1 if len(mask) > 1 else 0
     chosen = sorted({0, shortest})
     large = capture.heads * mask.shape[1] ** 2 > LARGE
-    return [(inputs[some], mask[some]) for some in ([[one] for one in chosen] if large else [chosen])]
+    return [
+        (inputs[some], mask[some], None if types is None else types[some])
+        for some in ([[one] for one in chosen] if large else [chosen])
+    ]
 
 
-def compare(capture: Capture, inputs: Tensor, mask: Tensor | None) -> tuple[str, list[LayerCheck]]:
+def compare(
+    capture: Capture, inputs: Tensor, mask: Tensor | None, types: Tensor | None = None
+) -> tuple[str, list[LayerCheck]]:
     """What was compared, and every layer held against the independent runs."""
     for way in (RETURNED, WATCHED) if capture.route == "interface" else (RETURNED, OUTPUTS):
         with suppress(NoMaps):
-            checks = _compared(capture, inputs, mask, way)
+            checks = _compared(capture, inputs, mask, types, way)
             if not all(check.right for check in checks) and _draws_at_random(capture, inputs, mask):
                 raise NotCaptured(
                     f"The {capture.name} draws at random while it runs, so that no two runs are alike; headscope can't "
@@ -144,12 +151,14 @@ def _draws_at_random(capture: Capture, inputs: Tensor, mask: Tensor | None) -> b
     return any(not torch.equal(one, other) for one, other in zip(*runs, strict=True))
 
 
-def _compared(capture: Capture, inputs: Tensor, mask: Tensor | None, way: str) -> list[LayerCheck]:
-    arguments = capture.arguments(inputs, mask)
+def _compared(
+    capture: Capture, inputs: Tensor, mask: Tensor | None, types: Tensor | None, way: str
+) -> list[LayerCheck]:
+    arguments = capture.arguments(inputs, mask, types)
     with closing(Beside(capture, arguments, way)) as eager, closing(Beside(capture, arguments, None)) as default:
         layers = _Layers(capture, eager, default, mask)
         try:
-            capture.run_by_heads(inputs, mask, layers.receive)
+            capture.run_by_heads(inputs, mask, layers.receive, types=types)
         except (HeadscopeError, NoMaps, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as problem:

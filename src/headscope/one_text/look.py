@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from headscope.corpus.token_names import readable_tokens
-from headscope.corpus.windows import Window
+from headscope.corpus.windows import Window, unpadded
 from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
@@ -32,8 +32,8 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> On
             output[place, heads] = Z[0].float().cpu().numpy()
             lengths[place, heads] = carried[0].cpu().numpy()
 
-    ids = torch.from_numpy(window.ids[None, :size]).to(model.device)
-    capture.run_by_heads(ids, torch.ones_like(ids), receive, last=layers[-1])
+    batch = unpadded(window)
+    capture.run_by_heads(*capture.inputs(batch), receive, last=layers[-1], types=capture.types(batch))
     if not np.isfinite(output).all():
         raise HeadscopeError(
             f"A head of {model.name} puts out NaN or infinity; the weights are damaged, "

@@ -13,15 +13,12 @@ from headscope.measure.accumulate import AllMeasures
 from headscope.measure.tables import Totals, heads_table
 from headscope.model.capture import Capture
 from headscope.model.recording import ReceiveHeads
-from headscope.options import Options
+from headscope.options import SHORTEST, Options
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from headscope.one_text.view import OneText
-
-SHORTEST = 3
-"""Tokens of a window; a shorter text is padded to it."""
 
 
 def summary(view: OneText) -> pd.DataFrame:
@@ -46,7 +43,9 @@ class _Replay:
         self._view = view
         self._missing = length - view.size
 
-    def run_by_heads(self, inputs: Any, mask: Any, receive: ReceiveHeads, last: int | None = None) -> None:
+    def run_by_heads(
+        self, inputs: Any, mask: Any, receive: ReceiveHeads, last: int | None = None, types: None = None
+    ) -> None:
         view, rows = self._view, (0, self._missing)
         unknown = np.full((view.heads, view.size), np.nan, np.float32)
         for layer in view.layers:

@@ -145,7 +145,8 @@ class Run:
         """The same shards; before the first is handed on, the capture is proved right on windows of it."""
         for shard in shards:
             if self._proof is None:
-                self._proof = prove(self._capture, *self._capture.inputs(shard.batch))
+                inputs, mask = self._capture.inputs(shard.batch)
+                self._proof = prove(self._capture, inputs, mask, self._capture.types(shard.batch))
             yield shard
 
     def _to_do(self, shards: Iterable[Shard], kept: dict[int, str], tick: Callable[[int], None]) -> Iterator[Shard]:
