@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from typing import Any
 
 from headscope.corpus.given_ids import IDS, MASK, TYPES, is_row, row_text, rows_of
+from headscope.corpus.meta import HOW as META
+from headscope.corpus.meta import with_meta
 from headscope.corpus.records import FIELD, Bad, Source, Text, checked, checked_pair
 from headscope.corpus.tables import columns_problem
 from headscope.corpus.text_files import SUFFIXES
@@ -26,7 +28,7 @@ Fields = tuple[str, ...]
 
 class Given(Source):
     """Texts that lie in Python, one after the other. called: what one of them is, for messages; labels: what the user
-    calls each, where that is more than its number."""
+    calls each, where that is more than its number. table: the DataFrame that the items are a column of."""
 
     def __init__(
         self,
@@ -36,11 +38,13 @@ class Given(Source):
         name: str = GIVEN,
         called: str = "text",
         labels: Iterable[Any] | None = None,
+        table: Any = None,
     ) -> None:
         self._items = items
         self._fields = fields
         self._called = called
         self._labels = labels
+        self._table = table
         self.name = name
         self.size = len(items) if isinstance(items, Sized) else None
         self.once = isinstance(items, Iterator)
@@ -48,6 +52,10 @@ class Given(Source):
     def records(self) -> Iterator[Text | Bad]:
         labels = iter(self._labels) if self._labels is not None else None
         before: str | None = None
+        if self._table is not None:
+            problem = columns_problem("The DataFrame", _names(self._table.columns), self.meta, META)
+            if problem:
+                raise HeadscopeError(problem)
         for number, item in enumerate(self._items):
             self.position = number
             label = number if labels is None else next(labels)
@@ -57,7 +65,13 @@ class Given(Source):
             if before not in (None, kind):
                 record = Bad(f"{origin} is {kind}, and those before it are {before}; give all of one kind.")
             before = before or kind
-            yield record
+            yield with_meta(record, self._beside(number, item))
+
+    def _beside(self, number: int, item: Any) -> list[Any]:
+        """What is kept of an item, where it is of a table or an object; a list of texts has nothing beside."""
+        if self._table is not None:
+            return [self._table[name].iat[number] for name in self.meta]
+        return [item.get(name) for name in self.meta] if isinstance(item, Mapping) else []
 
 
 class Articles(Source):
@@ -83,7 +97,7 @@ def given_source(texts: Any, fields: Fields) -> Given:
         raise HeadscopeError(_why_no_mapping(texts, fields[0]))
     if isinstance(texts, _pandas("DataFrame")):
         fields = _present("The DataFrame", _names(texts.columns), fields)
-        return Given(_of_frame(texts, fields), fields, called="row", labels=texts.index)
+        return Given(_of_frame(texts, fields), fields, called="row", labels=texts.index, table=texts)
     if isinstance(texts, _pandas("Series")):
         return Given(texts, fields, labels=texts.index)
     if (

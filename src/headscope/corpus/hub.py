@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from headscope.corpus.meta import with_meta
 from headscope.corpus.records import Bad, Source, Text, of_values
 from headscope.errors import HeadscopeError
 
@@ -30,7 +31,9 @@ class HubDataset(Source):
                 origin = f"{self.name}, row {number}"
                 missing = next((field for field in self._fields if not isinstance(row.get(field), str)), None)
                 if missing is None:
-                    yield of_values(origin, [row[field] for field in self._fields])
+                    yield with_meta(
+                        of_values(origin, [row[field] for field in self._fields]), [row.get(name) for name in self.meta]
+                    )
                 else:
                     yield Bad(
                         f"{origin} has no text in its field {missing!r}, only the fields "

@@ -62,12 +62,13 @@ class Bad(NamedTuple):
 
 class Source(ABC):
     """One place that texts come from. `size` and `position` are in any unit, None where unknown. once: what it gives is
-    gone when it was read."""
+    gone when it was read. meta: columns or fields that are kept of each text."""
 
     name: str
     size: int | None = None
     position: int = 0
     once: bool = False
+    meta: tuple[str, ...] = ()
 
     @abstractmethod
     def records(self) -> Iterator[Text | Bad]: ...

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
+from headscope.corpus.meta import HOW, from_cell, with_meta
 from headscope.corpus.records import LONGEST_TEXT, Bad, Text, checked, of_values
 from headscope.wording import counted
 
@@ -39,15 +40,18 @@ def column_problem(
     return f"{name} has {how_many} {field!r}, only {shown or 'none at all'}; name the right one with {how}."
 
 
-def parquet_texts(name: str, file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[Text | Bad | None, float]]:
+def parquet_texts(
+    name: str, file: BinaryIO, fields: tuple[str, ...], meta: tuple[str, ...] = ()
+) -> Iterator[tuple[Text | Bad | None, float]]:
     """Each row's text, None where it has none, and the share of the rows that were read. fields: one, or the two of a
-    pair, here and in all of these."""
+    pair, here and in all of these; meta: what is kept beside."""
     import pyarrow
     import pyarrow.parquet
 
     try:
         table = pyarrow.parquet.ParquetFile(file)
-        problem = columns_problem(name, table.schema_arrow.names, fields)
+        names = table.schema_arrow.names
+        problem = columns_problem(name, names, fields) or columns_problem(name, names, meta, HOW)
         if problem:
             yield Bad(problem), 1
             return
@@ -57,16 +61,19 @@ def parquet_texts(name: str, file: BinaryIO, fields: tuple[str, ...]) -> Iterato
                 yield Bad(f"Column {field!r} of {name} holds {kind}, not strings; name another with --field."), 1
                 return
         row = 0
-        for batch in table.iter_batches(batch_size=64, columns=[*fields]):
-            for values in zip(*(batch.column(field).to_pylist() for field in fields), strict=True):
-                yield _of_cells(f"{name}, row {row}", values), row / table.metadata.num_rows
+        for batch in table.iter_batches(batch_size=64, columns=[*{*fields, *meta}]):
+            for values in zip(*(batch.column(field).to_pylist() for field in (*fields, *meta)), strict=True):
+                record = _of_cells(f"{name}, row {row}", values[: len(fields)])
+                yield with_meta(record, values[len(fields) :]), row / table.metadata.num_rows
                 row += 1
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as unreadable:
         reason = str(unreadable).partition("\n")[0]
         yield Bad(f"{name} is not a readable Parquet file ({reason})."), 1
 
 
-def csv_texts(name: str, plain: BinaryIO, fields: tuple[str, ...], delimiter: str) -> Iterator[Text | Bad | None]:
+def csv_texts(
+    name: str, plain: BinaryIO, fields: tuple[str, ...], delimiter: str, meta: tuple[str, ...] = ()
+) -> Iterator[Text | Bad | None]:
     """Each row's text, None where it has none. The first line names the columns; what is quoted may hold new lines.
 
     Quotes that do not fit are an error, never guessed at: one that is not closed would swallow the rows that follow.
@@ -86,17 +93,19 @@ def csv_texts(name: str, plain: BinaryIO, fields: tuple[str, ...], delimiter: st
                 return
             continue
         if header:
-            yield _of_row(origin, row, len(header), [header.index(field) for field in fields])
+            record = _of_row(origin, row, len(header), [header.index(field) for field in fields])
+            yield with_meta(record, [from_cell(row[header.index(field)]) for field in meta] if record else ())
         elif row:
             header = [column.strip() for column in row]
-            if missing := columns_problem(f"The first line of {name}", header, fields):
+            where = f"The first line of {name}"
+            if missing := columns_problem(where, header, fields) or columns_problem(where, header, meta, HOW):
                 yield Bad(missing)
                 return
     if not header:
         yield Bad(f"{name} is empty; there is nothing to measure.")
 
 
-def json_texts(name: str, plain: BinaryIO, fields: tuple[str, ...]) -> Iterator[Text | Bad]:
+def json_texts(name: str, plain: BinaryIO, fields: tuple[str, ...], meta: tuple[str, ...] = ()) -> Iterator[Text | Bad]:
     """A text for each element of an array: a string, or an object with the text in a field."""
     content = plain.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
@@ -116,15 +125,15 @@ def json_texts(name: str, plain: BinaryIO, fields: tuple[str, ...]) -> Iterator[
     for number, row in enumerate(rows):
         origin = f"{name}, element {number}"
         is_text = isinstance(row, str) and len(fields) == 1
-        yield checked(origin, row) if is_text else of_object(origin, row, fields)
+        yield checked(origin, row) if is_text else of_object(origin, row, fields, meta)
 
 
-def of_object(origin: str, value: Any, fields: tuple[str, ...]) -> Text | Bad:
-    """The text in a field of a JSON object, or the pair in two."""
+def of_object(origin: str, value: Any, fields: tuple[str, ...], meta: tuple[str, ...] = ()) -> Text | Bad:
+    """The text in a field of a JSON object, or the pair in two; what is kept beside may be missing."""
     fitting = [field for field in fields if isinstance(value, dict) and isinstance(value.get(field), str)]
     field = next((field for field in fields if field not in fitting), None)
     if field is None:
-        return of_values(origin, [value[field] for field in fields])
+        return with_meta(of_values(origin, [value[field] for field in fields]), [value.get(name) for name in meta])
     names = f", only {', '.join(map(str, [*value][:SHOWN_COLUMNS]))}" if isinstance(value, dict) and value else ""
     if isinstance(value, dict) and field in value:
         names = ""

@@ -57,11 +57,11 @@ class File(Source):
 
     def _plain_records(self, kind: str, plain: BinaryIO) -> Iterator[Text | Bad | None]:
         if kind in DELIMITERS:
-            yield from csv_texts(self.name, plain, self._fields, DELIMITERS[kind])
+            yield from csv_texts(self.name, plain, self._fields, DELIMITERS[kind], self.meta)
         elif kind == ".json":
-            yield from json_texts(self.name, plain, self._fields)
+            yield from json_texts(self.name, plain, self._fields, self.meta)
         elif kind == ".jsonl":
-            yield from line_texts(self.name, plain, self._fields)
+            yield from line_texts(self.name, plain, self._fields, self.meta)
         elif len(self._fields) == 2:
             yield Bad(f"{self.name} has no fields to take pairs from; give .jsonl, .json, .csv, .tsv or .parquet.")
         elif self._lines:
@@ -73,7 +73,7 @@ class File(Source):
         if isinstance(plain, Bad):
             yield plain
             return
-        for record, share in parquet_texts(self.name, plain, self._fields):
+        for record, share in parquet_texts(self.name, plain, self._fields, self.meta):
             self.position = int((self.size or 0) * share)
             if record is not None:
                 yield record
@@ -158,7 +158,9 @@ def whole_text(name: str, plain: BinaryIO) -> Text | Bad:
     return text
 
 
-def line_texts(name: str, plain: BinaryIO, fields: tuple[str, ...] = ()) -> Iterator[Text | Bad]:
+def line_texts(
+    name: str, plain: BinaryIO, fields: tuple[str, ...] = (), meta: tuple[str, ...] = ()
+) -> Iterator[Text | Bad]:
     """A text a line, or a JSON object a line with the text in a field; empty lines are passed over."""
     number = 0
     while line := plain.readline(LONGEST_TEXT + 1):
@@ -171,7 +173,7 @@ def line_texts(name: str, plain: BinaryIO, fields: tuple[str, ...] = ()) -> Iter
         if isinstance(text, Bad):
             yield text
         elif text.strip():
-            yield _json_text(origin, text, fields) if fields else checked(origin, text.strip("\r\n"))
+            yield _json_text(origin, text, fields, meta) if fields else checked(origin, text.strip("\r\n"))
     if number == 0:
         yield Bad(f"{name} is empty; there is nothing to measure.")
 
@@ -188,10 +190,10 @@ def _decoded(origin: str, content: bytes) -> str | Bad:
         )
 
 
-def _json_text(origin: str, line: str, fields: tuple[str, ...]) -> Text | Bad:
+def _json_text(origin: str, line: str, fields: tuple[str, ...], meta: tuple[str, ...]) -> Text | Bad:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:
         reason = problem.msg if isinstance(problem, json.JSONDecodeError) else type(problem).__name__
         return Bad(f"{origin} is not JSON ({reason}); mend it or pass over it with --skip-bad.")
-    return of_object(origin, value, fields)
+    return of_object(origin, value, fields, meta)

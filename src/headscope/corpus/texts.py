@@ -12,6 +12,7 @@ from typing import Any
 from headscope.arguments import naming_typos
 from headscope.corpus.given import GIVEN, Articles, given_source
 from headscope.corpus.hub import HubDataset
+from headscope.corpus.meta import check_fields
 from headscope.corpus.records import FIELD, Bad, Source, Text, field_names
 from headscope.corpus.text_files import SUFFIXES, File, StandardInput, files_of, inside
 from headscope.errors import HeadscopeError
@@ -56,6 +57,7 @@ class Texts:
         self.bad = 0
         self._done = 0
         self._newest = 0
+        self._meta: tuple[str, ...] = ()
         self._kept: Iterator[tuple[int, Text | Bad]] | None = None
 
     def __iter__(self) -> Iterator[Text]:
@@ -63,11 +65,18 @@ class Texts:
         for number, record in self._records():
             self._newest = number
             if isinstance(record, Text):
+                check_fields(record, self._meta)
                 yield record
             elif self.skip_bad:
                 self.bad += 1
             else:
                 raise HeadscopeError(record.reason)
+
+    def keep(self, meta: tuple[str, ...]) -> None:
+        """Have these columns or fields kept of each text, in `Text.meta`."""
+        self._meta = meta
+        for source in self._sources:
+            source.meta = meta
 
     def first(self, count: int, characters: int) -> list[Text]:
         """The first texts, until they hold so many characters, or one can't be used: that is told when it is read. What

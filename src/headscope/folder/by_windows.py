@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
+from headscope.files import write_atomically
 from headscope.folder.manifest import Manifest
 from headscope.folder.windows_file import FACTS, opened, shards_of
 from headscope.measure.declaration import GROUPS
@@ -55,7 +58,7 @@ def by_windows(folder: Path, manifest: Manifest, by: str | Sequence[Any]) -> ByV
     named = by if isinstance(by, str) else str(getattr(by, "name", None) or "group")
     sums = _sums(folder, manifest, by)
     if not sums:
-        raise HeadscopeError(f"No window has a value of {named}; there is nothing to make tables of.")
+        raise NoValue(f"No window has a value of {named}; there is nothing to make tables of.")
     gives, layers = manifest.gives, manifest.layers
     known = known_columns(gives)
     tables: dict[str, list[pd.DataFrame]] = {"heads": [], "layers": [], "intervals": []}
@@ -72,6 +75,29 @@ def by_windows(folder: Path, manifest: Manifest, by: str | Sequence[Any]) -> ByV
             tables[name].append(table)
     joined = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
     return ByValue(named, **joined)
+
+
+def write_by(folder: Path, manifest: Manifest) -> None:
+    """A table for each column that the user keeps: for each of its values all columns of heads and layers, with their
+    intervals. One that has very many values has none."""
+    for name in manifest.options.meta:
+        try:
+            table = by_windows(folder, manifest, name).intervals
+        except (TooManyValues, NoValue):
+            continue
+        safe = re.sub(r"[^\w-]", "_", name)
+        write_atomically(folder / f"by_{safe}.csv", table.to_csv(index=False).encode())
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        write_atomically(folder / f"by_{safe}.parquet", buffer.getvalue())
+
+
+class TooManyValues(HeadscopeError):
+    """Of a column: tables for each would be nothing to read."""
+
+
+class NoValue(HeadscopeError):
+    """Of a column, in any window."""
 
 
 def _sums(folder: Path, manifest: Manifest, by: str | Sequence[Any]) -> dict[Any, NDArray[np.float64]]:
@@ -100,7 +126,7 @@ def _sums(folder: Path, manifest: Manifest, by: str | Sequence[Any]) -> dict[Any
             if value not in sums:
                 sums[value] = np.zeros((GROUPS, each, WIDTH - 1))
             if len(sums) > MOST_VALUES:
-                raise HeadscopeError(
+                raise TooManyValues(
                     f"{by if isinstance(by, str) else 'The values'} has more than {MOST_VALUES} values; put them into "
                     "groups first, one value for each text."
                 )

@@ -168,8 +168,11 @@ def _table(
     for place, (name, kind) in enumerate(kinds.items()):
         kept = [fact.meta[place] for fact in facts]
         plain = [one if one is None or isinstance(one, str) else str(one) for one in kept]
-        array = pyarrow.array(plain if kind == pyarrow.string() else kept, kind).dictionary_encode()
-        columns[name] = array.take(pyarrow.array(np.repeat(np.arange(windows), each)))
+        words = kind == pyarrow.string()
+        array = pyarrow.array(plain if words else kept, kind)
+        columns[name] = (array.dictionary_encode() if words else array).take(
+            pyarrow.array(np.repeat(np.arange(windows), each))
+        )
     for name, values in column_values(rows, gives).items():
         columns[name] = values.reshape(-1).astype(np.float32 if values.dtype.kind == "f" else np.int64)
     for name, number in _sums(gives).items():

@@ -15,13 +15,15 @@ from headscope.arguments import naming_typos
 from headscope.corpus.grid import Grid
 from headscope.corpus.image_windows import ImageWindows
 from headscope.corpus.images import Images
+from headscope.corpus.meta import check_first
 from headscope.corpus.sampling import Sample
-from headscope.corpus.short_texts import first_look
+from headscope.corpus.short_texts import CHARACTERS, LOOKED_AT, first_look
 from headscope.corpus.text_windows import Counted, TextWindows, count_windows
 from headscope.corpus.texts import Texts, as_texts
 from headscope.corpus.window_facts import WindowFacts
 from headscope.corpus.windows import Cutter
 from headscope.errors import HeadscopeError
+from headscope.folder.by_windows import write_by
 from headscope.folder.manifest import IMAGES_MANIFEST, MANIFEST
 from headscope.folder.study_folder import claim
 from headscope.folder.windows_file import check_meta
@@ -110,6 +112,9 @@ def study(
                 (folder / name).unlink(missing_ok=True)
             checkpoints.clear(folder)
         job.run(folder, place, progress)
+        finished = Study(folder)
+        if finished.manifest.keeps_windows and part.of == 1:
+            write_by(folder, finished.manifest)
     if nulls:
         return measure_nulls(
             folder,
@@ -122,7 +127,7 @@ def study(
             threads=threads,
             address=address,
         )
-    return Study(folder)
+    return finished
 
 
 @naming_typos({*_OPTIONS, *inspect.signature(study).parameters} - {"max_windows", "texts"})
@@ -165,6 +170,9 @@ def _check_windows(given: Texts | Images, options: Options) -> None:
     if isinstance(given, Images):
         raise HeadscopeError("--keep-windows is for texts; of images the tables are of all.")
     check_meta(options.meta)
+    if options.meta:
+        given.keep(options.meta)
+        check_first(given.first(LOOKED_AT, CHARACTERS), options.meta)
 
 
 def _fitted(model: Model, given: Texts, options: Options) -> Options:

@@ -1,0 +1,100 @@
+"""What a user keeps of the texts: from every kind of table, in `windows.parquet`, and as tables for each value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import headscope
+from headscope.errors import HeadscopeError
+
+LABELS = ["calm", "rough", None]
+
+
+@pytest.fixture(scope="module")
+def frame(sample) -> pd.DataFrame:
+    rows = 24
+    return pd.DataFrame(
+        {
+            "body": [text[:400] for text in sample[:rows]],
+            "label": [LABELS[number % 3] for number in range(rows)],
+            "year": [1990 + number % 4 for number in range(rows)],
+        }
+    )
+
+
+def measured(model, texts, out: Path, **more):
+    asked = {"length": 32, "progress": False, "meta": ("label", "year"), "windows": "first", **more}
+    return headscope.study(model, texts, out=out, **asked)
+
+
+@pytest.fixture(scope="module")
+def study(tiny, frame, tmp_path_factory) -> headscope.Study:
+    return measured(tiny, frame, tmp_path_factory.mktemp("meta") / "frame", field="body")
+
+
+def test_every_window_carries_what_was_kept_of_its_text(study, frame) -> None:
+    table = study.windows_table
+    each = table.drop_duplicates("window")
+    assert each["year"].tolist() == frame["year"].tolist()
+    assert each["year"].dtype == np.int64
+    assert each["label"].astype(object).where(each["label"].notna(), None).tolist() == frame["label"].tolist()
+
+
+def test_files_of_every_kind_give_the_same(tiny, frame, study, tmp_path: Path) -> None:
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_json(tmp_path / "a.json", orient="records")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    expected = study.windows_table.drop(columns="origin")
+    for name in ("a.csv", "a.tsv", "a.parquet", "a.json", "a.jsonl"):
+        texts = headscope.read_texts(tmp_path / name, field="body")
+        found = measured(tiny, texts, tmp_path / f"{name}-study").windows_table.drop(columns="origin")
+        pd.testing.assert_frame_equal(found, expected, check_categorical=False, obj=name)
+    dicts = measured(tiny, frame.to_dict("records"), tmp_path / "dicts", field="body")
+    pd.testing.assert_frame_equal(dicts.windows_table.drop(columns="origin"), expected, check_categorical=False)
+
+
+def test_tables_by_label_are_those_of_a_study_of_its_texts(tiny, frame, study, tmp_path: Path) -> None:
+    by = study.by("label")
+    assert by.values == ["calm", "rough"]
+    for label in by.values:
+        alone = measured(tiny, frame[frame["label"] == label], tmp_path / label, field="body")
+        mine = by.heads[by.heads["label"] == label].reset_index(drop=True)
+        for name in mine.columns[1:]:
+            np.testing.assert_allclose(mine[name], alone.heads[name], rtol=1e-4, atol=1e-6, err_msg=name)
+    given = study.by(frame["label"])
+    pd.testing.assert_frame_equal(given.heads, by.heads)
+    rows = by.intervals.query("label == 'calm' and column == 'pairs_per_window'")
+    assert (rows["groups"] == 8).all()
+    assert (rows["low"] <= rows["value"]).all()
+
+
+def test_the_tables_lie_in_the_folder(study) -> None:
+    for name in ("label", "year"):
+        written = pd.read_csv(study.folder / f"by_{name}.csv")
+        assert list(written.columns) == [name, "layer", "head", "column", "value", "low", "high", "groups"]
+        assert len(written) == len(study.by(name).intervals)
+        assert (study.folder / f"by_{name}.parquet").is_file()
+
+
+def test_what_can_not_be_kept_is_refused_before_anything_is_measured(tiny, sample, frame, tmp_path: Path) -> None:
+    rows = [{"text": "The tide was low. " * 40, "label": None}] * 3
+    (tmp_path / "a.txt").write_text(sample[0])
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    for texts, more, said in (
+        (frame, {"field": "body", "meta": ("lable",)}, "The DataFrame has no column 'lable', only body, label, year"),
+        (sample[:2], {}, "text 0 has no columns or fields to keep label, year of"),
+        (tmp_path / "a.txt", {}, "a.txt has no columns or fields to keep label, year of"),
+        (tmp_path / "a.jsonl", {}, "None of the first 3 texts has a value of 'label'"),
+        (frame, {"field": "body", "meta": ("layer",)}, "has a column of that name already"),
+        (frame, {"field": "body", "meta": "label"}, "it must name columns"),
+    ):
+        with pytest.raises(HeadscopeError, match=said):
+            measured(tiny, texts, tmp_path / "s", **more)
+        assert not (tmp_path / "s").exists()
