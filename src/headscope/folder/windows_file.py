@@ -157,8 +157,9 @@ def _table(
     columns: dict[str, Any] = {
         name: np.repeat([getattr(fact, name) for fact in facts], each) for name in FACTS if name != "origin"
     }
+    of_windows = pyarrow.array(np.repeat(np.arange(windows), each))
     origins = pyarrow.array([fact.origin for fact in facts], pyarrow.string()).dictionary_encode()
-    columns["origin"] = origins.take(pyarrow.array(np.repeat(np.arange(windows), each)))
+    columns["origin"] = origins.take(of_windows)
     columns["layer"] = np.tile(np.repeat(layers, heads), windows)
     columns["head"] = np.tile(np.arange(heads), windows * len(layers))
     ids, places = np.unique(rows[..., -1].astype(np.int64), return_inverse=True)
@@ -170,9 +171,7 @@ def _table(
         plain = [one if one is None or isinstance(one, str) else str(one) for one in kept]
         words = kind == pyarrow.string()
         array = pyarrow.array(plain if words else kept, kind)
-        columns[name] = (array.dictionary_encode() if words else array).take(
-            pyarrow.array(np.repeat(np.arange(windows), each))
-        )
+        columns[name] = (array.dictionary_encode() if words else array).take(of_windows)
     for name, values in column_values(rows, gives).items():
         columns[name] = values.reshape(-1).astype(np.float32 if values.dtype.kind == "f" else np.int64)
     for name, number in _sums(gives).items():
