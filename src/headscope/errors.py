@@ -1,5 +1,6 @@
 """The one exception that users meet."""
 
+from headscope.speaking import for_commands, for_python
 from headscope.wording import named
 
 LONGEST = 900
@@ -8,12 +9,24 @@ LONGEST = 900
 class HeadscopeError(Exception):
     """Something is wrong with what was asked for or given.
 
-    The message is one sentence that names the file, line or option and says what to do.
-    The command line prints it without a traceback and exits with code 2.
+    The message is one sentence that names the file, line or option and says what to do. As a string it speaks Python;
+    the command line prints `typed`, without a traceback, and exits with code 2. sentence: with what is written
+    differently in both (see `speaking`), to be part of another.
+
+    >>> str(HeadscopeError("There is no file notes.txt; check the path."))
+    'There is no file notes.txt; check the path.'
     """
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(printable(sentence))
+        super().__init__(sentence)
+        self.sentence = sentence
+
+    def __str__(self) -> str:
+        return printable(for_python(self.sentence))
+
+    @property
+    def typed(self) -> str:
+        return printable(for_commands(self.sentence))
 
 
 def printable(sentence: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from headscope.errors import HeadscopeError
+from headscope.speaking import either, option
 
 Windows = Literal["all", "first"]
 Short = Literal["auto", "drop", "pad"]
@@ -57,18 +58,19 @@ class Options:
     def __post_init__(self) -> None:
         _at_least("length", self.length, SHORTEST)
         if self.batch_size is not None:
-            _at_least("batch-size", self.batch_size, 1)
+            _at_least("batch_size", self.batch_size, 1)
         if self.max_windows is not None:
-            _at_least("max-windows", self.max_windows, 1)
+            _at_least("max_windows", self.max_windows, 1)
         if self.sample is not None:
             _at_least("sample", self.sample, 1)
             if self.max_windows is not None:
                 raise HeadscopeError(
-                    "--sample spreads over all texts and --max-windows takes the first ones; give one of them."
+                    f"{option('sample')} spreads over all texts and {option('max_windows')} takes the first ones; give "
+                    "one of them."
                 )
-        for name, value in (("threshold", self.threshold), ("line-threshold", self.line_threshold)):
+        for name, value in (("threshold", self.threshold), ("line_threshold", self.line_threshold)):
             if not 0 <= value < 1:
-                raise HeadscopeError(f"--{name} is {value:g}; it must be at least 0 and below 1.")
+                raise HeadscopeError(f"{option(name)} is {value:g}; it must be at least 0 and below 1.")
         for name, choice, kinds in (
             ("windows", self.windows, Windows),
             ("short", self.short, Short),
@@ -79,13 +81,15 @@ class Options:
             *([("stack", self.stack, Stack)] if self.stack is not None else []),
         ):
             if choice not in get_args(kinds):
-                raise HeadscopeError(f"--{name} is {choice!r}; it must be {' or '.join(get_args(kinds))}.")
+                raise HeadscopeError(f"{option(name)} is {choice!r}; it must be {' or '.join(get_args(kinds))}.")
         if isinstance(self.meta, str) or not all(isinstance(name, str) and name for name in self.meta):
-            raise HeadscopeError(f"--meta is {self.meta!r}; it must name columns, for example label,year.")
+            example = either("label,year", '("label", "year")')
+            raise HeadscopeError(f"{option('meta')} is {self.meta!r}; it must name columns, for example {example}.")
         if self.meta and not self.keep_windows:
             object.__setattr__(self, "keep_windows", True)
         if self.layers is not None and not self.layers:
-            raise HeadscopeError("--layers names no layer; give for example 0-5 or 3,7,11.")
+            example = either("0-5 or 3,7,11", "range(6) or (3, 7, 11)")
+            raise HeadscopeError(f"{option('layers')} names no layer; give for example {example}.")
 
     @property
     def windows_at_once(self) -> int:
@@ -143,4 +147,4 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 def _at_least(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise HeadscopeError(f"--{name} is {value}; it must be a whole number of at least {least}.")
+        raise HeadscopeError(f"{option(name)} is {value}; it must be a whole number of at least {least}.")

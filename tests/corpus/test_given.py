@@ -80,7 +80,7 @@ def test_paths_take_a_field_too(tmp_path: Path):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (FRAME.drop(columns="text"), r"The DataFrame has no column 'text', only label, review; .* field=\"\.\.\.\""),
+        (FRAME.drop(columns="text"), r"The DataFrame has no column 'text', only label, review; .* with field\."),
         (pd.DataFrame({0: TEXTS}), "no column 'text', only <0>;"),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "several columns 'text'"),
         (Rows(["label", "review"], []), "The Rows has no column 'text', only label, review;"),

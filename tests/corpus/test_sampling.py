@@ -94,8 +94,8 @@ def test_texts_that_change_between_counting_and_reading_are_noticed(tiny, sample
 
 
 def test_a_sample_and_a_head_are_two_things() -> None:
-    with pytest.raises(HeadscopeError, match="--sample spreads over all texts and --max-windows takes the first"):
+    with pytest.raises(HeadscopeError, match="sample spreads over all texts and max_windows takes the first"):
         Options(sample=5, max_windows=5)
     for wrong in (0, -1, 2.5, True):
-        with pytest.raises(HeadscopeError, match="--sample is"):
+        with pytest.raises(HeadscopeError, match="sample is"):
             Options(sample=wrong)  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ def test_a_heading_is_a_sentence_of_its_own_and_a_wrapped_line_is_not():
 
 
 def test_an_unknown_way_is_refused_and_an_older_study_was_english():
-    with pytest.raises(HeadscopeError, match="--sentences is 'german'; it must be auto or english or unicode or lines"):
+    with pytest.raises(HeadscopeError, match="sentences is 'german'; it must be auto or english or unicode or lines"):
         Options(sentences="german")  # type: ignore[arg-type]
     older = {name: value for name, value in Options().as_dict().items() if name != "sentences"}
     assert Options.read(older).sentences == "english"

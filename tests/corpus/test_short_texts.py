@@ -38,7 +38,7 @@ def test_what_is_decided_is_said() -> None:
     assert FirstLook(1, 1).notice(128).startswith("The text is shorter than a window of 128 tokens, so short")
     assert FirstLook(20, 18).notice(64).startswith("18 of the 20 texts are shorter than a window of 64 tokens")
     assert FirstLook(LOOKED_AT, 180).notice(64).startswith("180 of the first 200 texts are")
-    assert "--short drop leaves them out" in FirstLook(20, 18).notice(64)
+    assert "with short = drop they are left out" in FirstLook(20, 18).notice(64)
 
 
 def test_a_look_takes_nothing_away(tiny, tmp_path) -> None:

@@ -47,7 +47,7 @@ def test_another_column_is_named_by_field_and_a_missing_one_names_those_there_ar
     path = written(tmp_path / "a.csv", ",", column="review")
     assert strings(path, field="review") == [text for _, text in ROWS]
     with pytest.raises(
-        HeadscopeError, match=r"first line of .*a\.csv has no column 'text', only id, review; .* --field"
+        HeadscopeError, match=r"first line of .*a\.csv has no column 'text', only id, review; .* with field"
     ):
         strings(path)
     (tmp_path / "twice.csv").write_text("text,text\na,b\n")
@@ -149,5 +149,5 @@ def test_other_json_is_refused_by_name(tmp_path, content, message):
 
 def test_a_json_line_without_the_field_names_those_there_are(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "x", "body": "y"}\n')
-    with pytest.raises(HeadscopeError, match=r"line 1 has no string field 'text', only title, body; .* --field"):
+    with pytest.raises(HeadscopeError, match=r"line 1 has no string field 'text', only title, body; .* with field"):
         strings(tmp_path / "a.jsonl")

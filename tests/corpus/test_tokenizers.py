@@ -281,9 +281,9 @@ def test_the_stacks_of_an_encoder_decoder_are_studies_of_their_own(tmp_path):
 
 @pytest.mark.model
 def test_a_stack_is_refused_where_there_is_only_one(tmp_path):
-    with pytest.raises(HeadscopeError, match="--stack cross is for encoder-decoders"):
+    with pytest.raises(HeadscopeError, match="stack='cross' is for encoder-decoders"):
         headscope.study(model_of("BERT", "bert"), SAMPLE[:1], out=tmp_path / "no", stack="cross", length=24)
-    with pytest.raises(HeadscopeError, match="--stack is 'middle'; it must be"):
+    with pytest.raises(HeadscopeError, match="stack is 'middle'; it must be"):
         headscope.Options(stack="middle")
 
 

@@ -98,7 +98,7 @@ def test_what_is_known_at_the_own_threshold_alone_is_absent(study: Study, name: 
     with pytest.raises(AbsentError, match=rf"The array {name} is known at the study's own threshold 0\.3 alone"):
         at.arrays[name]
     with pytest.raises(
-        AbsentError, match=r"The column focal_share is .* run the study again with --threshold 0.2 to have it"
+        AbsentError, match=r"The column focal_share is .* run the study again with threshold=0.2 to have it"
     ):
         at.column("heads", "focal_share")
     with pytest.raises(AbsentError, match="has no column nonsense"):

@@ -129,7 +129,7 @@ def test_studies_of_anything_else_are_refused(tiny, tiny_folder, study, tmp_path
         headscope.inspect(half, TEXT, study=study)
     stacked = Study(study.folder)
     stacked.manifest = replace(stacked.manifest, model=replace(stacked.manifest.model, stack="decoder"))
-    with pytest.raises(HeadscopeError, match="study of the stack decoder, and this is None; give --stack decoder"):
+    with pytest.raises(HeadscopeError, match="study of the stack decoder, and this is None; give stack='decoder'"):
         headscope.inspect(tiny, TEXT, study=stacked)
     pictures = Study(study.folder)
     pictures.manifest = replace(pictures.manifest, kind="images")

@@ -132,7 +132,7 @@ def test_names_can_not_smuggle_code_into_the_page(folders, tmp_path, monkeypatch
 
 
 def test_studies_of_different_options_are_refused(folders):
-    with pytest.raises(HeadscopeError, match=r"--length 48.*with 24"):
+    with pytest.raises(HeadscopeError, match=r"length=48.*with 24"):
         compare([folders / "tiny", folders / "short"])
     with pytest.raises(HeadscopeError, match="two or more"):
         compare([folders / "tiny"])

@@ -82,7 +82,7 @@ def test_only_the_windows_asked_for_are_measured_and_evenly_spread(tiny, sample,
     texts = np.flatnonzero(found.nulls["tokens"].groups["windows"][0, 0])
     every = np.flatnonzero(study.groups["windows"][0, 0])
     assert len(texts) > 0.8 * len(every)
-    with pytest.raises(HeadscopeError, match="--max-windows, or --overwrite"):
+    with pytest.raises(HeadscopeError, match="max_windows, or overwrite=True"):
         headscope.nulls(study, tiny, sample, max_windows=20, progress=False)
     again = headscope.nulls(study, tiny, sample, max_windows=20, overwrite=True, progress=False)
     assert {one.windows for one in again.nulls.values()} == {20}
@@ -170,7 +170,7 @@ def test_a_part_and_a_null_have_no_nulls(tiny, sample, tmp_path: Path, small_sha
     part = small_study(tiny, tmp_path / "p", texts=sample, max_windows=64, shard="1/2")
     with pytest.raises(HeadscopeError, match="merge the parts first"):
         headscope.nulls(part, tiny, sample, progress=False)
-    with pytest.raises(HeadscopeError, match="--nulls can't be had of a part"):
+    with pytest.raises(HeadscopeError, match="nulls can't be had of a part"):
         small_study(tiny, tmp_path / "q", texts=sample, shard="1/2", nulls=True)
     study = small_study(tiny, tmp_path / "s", texts=sample, max_windows=20)
     found = headscope.nulls(study, tiny, sample, only=["weights"], progress=False)

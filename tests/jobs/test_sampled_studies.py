@@ -105,11 +105,11 @@ def test_a_sample_of_more_windows_than_there_are_is_all_of_them_and_says_so(tiny
 
 
 def test_what_can_be_read_only_once_has_no_sample(tiny, sample, tmp_path: Path) -> None:
-    with pytest.raises(HeadscopeError, match="--sample reads the texts twice"):
+    with pytest.raises(HeadscopeError, match="sample reads the texts twice"):
         sampled(tiny, iter(sample), tmp_path / "s")
-    with pytest.raises(HeadscopeError, match="--sample is for texts"):
+    with pytest.raises(HeadscopeError, match="sample is for texts"):
         headscope.study_images(tiny, [np.zeros((8, 8, 3), np.uint8)], sample=2, out=tmp_path / "s")
-    with pytest.raises(HeadscopeError, match="--example is 48"):
+    with pytest.raises(HeadscopeError, match="example is 48"):
         sampled(tiny, sample, tmp_path / "s", example=48)
     assert not (tmp_path / "s").exists()
 

@@ -347,7 +347,7 @@ def test_options_that_cannot_be_met_are_refused_with_their_value(tiny, sample, t
 
 
 def test_texts_shorter_than_the_window_say_how_long_they_are_and_what_helps(tiny, tmp_path: Path):
-    with pytest.raises(HeadscopeError, match=r"Every text is shorter.*the longest of 2 has \d+ tokens.*--short pad"):
+    with pytest.raises(HeadscopeError, match=r"Every text is shorter.*the longest of 2 has \d+ tokens.*short='pad'"):
         headscope.study(tiny, ["Too short.", "Also short."], out=tmp_path / "s", length=48, progress=False)
 
 
@@ -360,4 +360,4 @@ def test_a_folder_is_never_overwritten_unasked(tiny, sample, tmp_path: Path):
     headscope.study(tiny, sample[:2], out=kept.parent, length=48, progress=False, overwrite=True)
     assert kept.read_text() == "precious"
     with pytest.raises(HeadscopeError, match="holds a finished study"):
-        headscope.study(tiny, sample[:2], out=kept.parent, length=48, progress=False)
+        headscope.study(tiny, sample[:3], out=kept.parent, length=48, progress=False)

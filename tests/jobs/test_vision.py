@@ -250,5 +250,5 @@ def test_both_towers_of_a_model_are_measured(tmp_path, pictures, stack):
     study = headscope.study_images(model, pictures, out=tmp_path / "s", stack=stack, progress=False)
     assert (study.grid, study.manifest.model.stack) == (Grid(3, 3, before=1), "vision")
     assert study.manifest.model.proof.layers == 2
-    with pytest.raises(HeadscopeError, match="does not take images with --stack text"):
+    with pytest.raises(HeadscopeError, match="does not take images with stack='text'"):
         headscope.study_images(model, pictures, out=tmp_path / "no", stack="text", progress=False)

@@ -161,9 +161,9 @@ def test_a_tower_is_chosen(name):
         capture = Capture(network, stack)
         assert main in capture.arguments(inputs, mask)
         assert (capture.layers, capture.heads) == (3, 4)
-    with pytest.raises(HeadscopeError, match="--stack is 'encoder'; it must be text or vision"):
+    with pytest.raises(HeadscopeError, match="stack is 'encoder'; it must be text or vision"):
         Capture(network, "encoder")
-    with pytest.raises(HeadscopeError, match="--stack vision is for models of two towers"):
+    with pytest.raises(HeadscopeError, match="stack='vision' is for models of two towers"):
         Capture(network_of("BERT"), "vision")
 
 

@@ -275,8 +275,8 @@ def test_a_network_in_training_mode_is_refused():
 @pytest.mark.parametrize(
     ("name", "stack", "message"),
     [
-        ("BERT", "decoder", "--stack decoder is for encoder-decoders"),
-        ("T5", "middle", "--stack is 'middle'; it must be encoder, decoder or cross"),
+        ("BERT", "decoder", "stack='decoder' is for encoder-decoders"),
+        ("T5", "middle", "stack is 'middle'; it must be encoder, decoder or cross"),
         ("Whisper", "cross", "only its encoder can be measured"),
     ],
 )

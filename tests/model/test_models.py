@@ -133,7 +133,7 @@ def test_a_folder_that_is_not_there_is_named(name):
 
 
 def test_a_device_that_is_not_there_is_named():
-    with pytest.raises(HeadscopeError, match="--device warp can't be used here"):
+    with pytest.raises(HeadscopeError, match="device='warp' can't be used here"):
         headscope.load("minilm", device="warp")
 
 

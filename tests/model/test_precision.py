@@ -60,12 +60,12 @@ def test_a_study_in_half_precision_is_near_the_one_in_float32(dtype, tiny_folder
 
 
 def test_a_dtype_that_is_none_is_refused():
-    with pytest.raises(HeadscopeError, match="--dtype is 'int8'; it must be float32, float16 or bfloat16"):
+    with pytest.raises(HeadscopeError, match="dtype is 'int8'; it must be float32, float16 or bfloat16"):
         headscope.load("minilm", dtype="int8")
 
 
 def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(HeadscopeError, match="--device cuda:7 can't be used here"):
+    with pytest.raises(HeadscopeError, match="device='cuda:7' can't be used here"):
         headscope.load("minilm", device="cuda:7")
 
 
@@ -108,7 +108,7 @@ def test_relative_positions_have_no_limit(name):
 
 
 def test_windows_beyond_the_limit_are_refused_with_the_limit(tiny, sample, tmp_path):
-    with pytest.raises(HeadscopeError, match=r"--length is 97, but .*tiny takes at most 96 tokens"):
+    with pytest.raises(HeadscopeError, match=r"length is 97, but .*tiny takes at most 96 tokens"):
         headscope.study(tiny, sample, out=tmp_path / "long", length=97, progress=False)
     study = headscope.study(tiny, sample, out=tmp_path / "fits", length=96, max_windows=4, progress=False)
     assert study.arrays["attention_sum"].shape == (3, 4, 96, 96)

@@ -402,7 +402,7 @@ def test_a_study_keeps_the_window_that_was_asked_for(tiny, sample, tmp_path):
 
 def test_an_example_beyond_the_windows_loses_nothing(tiny, sample, tmp_path):
     texts = [sample[0][:800]]
-    with pytest.raises(HeadscopeError, match="--example is 500, but the windows are numbered 0 to"):
+    with pytest.raises(HeadscopeError, match="example is 500, but the windows are numbered 0 to"):
         headscope.study(tiny, texts, out=tmp_path / "s", length=40, example=500, progress=False)
     assert json.loads((tmp_path / "s" / "unfinished" / "plan.json").read_text())
     study = headscope.study(tiny, texts, out=tmp_path / "s", length=40, progress=False)
@@ -411,7 +411,7 @@ def test_an_example_beyond_the_windows_loses_nothing(tiny, sample, tmp_path):
 
 @pytest.mark.parametrize("example", [-1, 4])
 def test_an_impossible_example_is_refused_before_anything_is_measured(tiny, sample, tmp_path, example):
-    with pytest.raises(HeadscopeError, match=f"--example is {example}"):
+    with pytest.raises(HeadscopeError, match=f"example is {example}"):
         headscope.study(tiny, sample, out=tmp_path / "s", length=40, max_windows=4, example=example, progress=False)
     assert not (tmp_path / "s").exists()
 

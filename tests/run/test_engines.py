@@ -111,13 +111,13 @@ def test_cores_are_divided_among_workers() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"engine": "cloud"}, "--engine is 'cloud'; it must be local or ray"),
-        ({"workers": 0}, "--workers is 0; it must be a whole number"),
-        ({"threads": 99999}, "--threads is 99999"),
-        ({"address": "auto"}, "--address is for --engine ray only"),
-        ({"shard": "0/4"}, "--shard is '0/4'; write for example 3/16"),
-        ({"shard": "5/4"}, "--shard is '5/4'"),
-        ({"shard": "1"}, "--shard is '1'"),
+        ({"engine": "cloud"}, "engine is 'cloud'; it must be local or ray"),
+        ({"workers": 0}, "workers is 0; it must be a whole number"),
+        ({"threads": 99999}, "threads is 99999"),
+        ({"address": "auto"}, "address is for engine='ray' only"),
+        ({"shard": "0/4"}, "shard is '0/4'; write for example 3/16"),
+        ({"shard": "5/4"}, "shard is '5/4'"),
+        ({"shard": "1"}, "shard is '1'"),
     ],
 )
 def test_wrong_places_are_refused(tiny: Model, tmp_path: Path, asked: dict[str, Any], message: str) -> None:
@@ -246,7 +246,7 @@ def test_tied_weights_stay_tied_and_odd_tensors_survive() -> None:
 def test_a_model_that_can_not_be_sent_is_refused_by_name() -> None:
     network = nn.Linear(2, 2)
     network.act = lambda x: x  # type: ignore[assignment]
-    with pytest.raises(HeadscopeError, match=r"The model odd can't be handed to other processes .* use --workers 1"):
+    with pytest.raises(HeadscopeError, match=r"The model odd can't be handed to other processes .* use workers=1"):
         pack(network, "odd")
 
 

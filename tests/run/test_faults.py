@@ -218,8 +218,8 @@ def test_overwrite_starts_anew(tiny: Model, tmp_path: Path, whole: dict[str, str
     study = small_study(tiny, tmp_path / "s", threshold=0.4, overwrite=True)
     assert study.manifest.options.threshold == 0.4
     assert digests(small_study(tiny, tmp_path / "s", overwrite=True).folder) == whole
-    with pytest.raises(HeadscopeError, match="holds a finished study"):
-        small_study(tiny, tmp_path / "s")
+    with pytest.raises(HeadscopeError, match="holds a finished study that differs in threshold"):
+        small_study(tiny, tmp_path / "s", threshold=0.4)
 
 
 def test_a_failed_first_try_leaves_nothing_in_the_way(tiny: Model, tmp_path: Path) -> None:

@@ -174,12 +174,12 @@ def test_units_end_where_sentences_do_and_not_at_abbreviations(minilm: Model, sa
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"level": "paragraphs"}, "--level is 'paragraphs'; it must be topics or sentences"),
-        ({"using": "tails"}, "--using is 'tails'"),
-        ({"segments": 0}, "--segments is 0"),
-        ({"segments": 9}, "--segments is 9, but the text has 2 sentences"),
-        ({"granularity": -1.0}, "--granularity is -1"),
-        ({"layers": (7,)}, "--layers asks for layer 7"),
+        ({"level": "paragraphs"}, "level is 'paragraphs'; it must be topics or sentences"),
+        ({"using": "tails"}, "using is 'tails'"),
+        ({"segments": 0}, "segments is 0"),
+        ({"segments": 9}, "segments is 9, but the text has 2 sentences"),
+        ({"granularity": -1.0}, "granularity is -1"),
+        ({"layers": (7,)}, "layers asks for layer 7"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_value_given(tiny: Model, asked: dict[str, object], told: str) -> None:

@@ -55,7 +55,7 @@ def _guarded(command: Callable[..., Any]) -> Callable[..., None]:
         try:
             code = command(*args, **kwargs)
         except HeadscopeError as problem:
-            _end(str(problem), 2)
+            _end(problem.typed, 2)
         except OSError as problem:
             where = f"{problem.filename} can't be read or written" if problem.filename else "A file can't be written"
             _end(str(HeadscopeError(f"{where}: {problem.strerror or problem}.")), 2)

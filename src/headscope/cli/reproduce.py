@@ -131,7 +131,7 @@ def _fig9(study: StudyFolder, loaded: Model | None) -> tuple[pd.DataFrame | None
     try:
         return fig9_agreement(loaded or load(study.model_name)), None
     except HeadscopeError as problem:
-        return None, str(problem)
+        return None, problem.typed
 
 
 def _facts(

@@ -173,7 +173,7 @@ def command(
     with without_collecting():
         from headscope.folder.study_folder import claim
 
-        claim(out, overwrite)
+        claim(out, overwrite, finished=True)
 
         from headscope.jobs.studying import study
         from headscope.model.loading import load

@@ -20,7 +20,6 @@ from headscope.corpus.tables import columns_problem
 from headscope.corpus.text_files import SUFFIXES
 from headscope.errors import HeadscopeError
 
-HOW = 'field="..."'
 GIVEN = "texts given in Python"
 Fields = tuple[str, ...]
 """The field that holds the text, or the two that hold a pair."""
@@ -53,7 +52,7 @@ class Given(Source):
         labels = iter(self._labels) if self._labels is not None else None
         before: str | None = None
         if self._table is not None:
-            problem = columns_problem("The DataFrame", _names(self._table.columns), self.meta, META)
+            problem = columns_problem("The DataFrame", _names(self._table.columns), self.meta, how=META)
             if problem:
                 raise HeadscopeError(problem)
         for number, item in enumerate(self._items):
@@ -120,7 +119,7 @@ def given_source(texts: Any, fields: Fields) -> Given:
 def _present(name: str, columns: Sequence[str], fields: Fields) -> Fields:
     """The fields to take of a table; one of token ids needs no text."""
     fields = (IDS,) if _means_ids(columns, fields) else fields
-    problem = columns_problem(name, columns, fields, HOW)
+    problem = columns_problem(name, columns, fields)
     if problem:
         raise HeadscopeError(problem)
     return fields
@@ -159,7 +158,7 @@ def _record(origin: str, item: Any, fields: Fields) -> Text | Bad:
 def _of_mapping(origin: str, item: Mapping[Any, Any], fields: Fields) -> Text | Bad:
     if _means_ids(item, fields) and IDS in item:
         return row_text(origin, item)
-    problem = columns_problem(origin, _names(item), fields, HOW, "field")
+    problem = columns_problem(origin, _names(item), fields, "field")
     if problem:
         return Bad(problem)
     if len(fields) == 2:

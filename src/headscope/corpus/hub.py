@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from headscope.corpus.meta import with_meta
 from headscope.corpus.records import Bad, Source, Text, of_values
 from headscope.errors import HeadscopeError
+from headscope.speaking import option
 
 
 class HubDataset(Source):
@@ -37,7 +38,7 @@ class HubDataset(Source):
                 else:
                     yield Bad(
                         f"{origin} has no text in its field {missing!r}, only the fields "
-                        f"{', '.join(row)}; name the right one with --field."
+                        f"{', '.join(row)}; name the right one with {option('field')}."
                     )
         except (OSError, ValueError) as problem:
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]

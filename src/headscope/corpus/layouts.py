@@ -23,6 +23,7 @@ from headscope.corpus.sentences import sentence_starts
 from headscope.corpus.tokenizing import Token
 from headscope.errors import HeadscopeError
 from headscope.options import Options, Sentences
+from headscope.speaking import option
 from headscope.wording import counted
 
 ADDED = -1
@@ -109,7 +110,8 @@ class WholeLayouts:
     def _check(self, origin: str, ids: NDArray[np.int64]) -> None:
         if len(ids) > self._length:
             raise HeadscopeError(
-                f"{origin} has {counted(len(ids), 'token')}, more than --length {self._length}; give a greater one, or "
+                f"{origin} has {counted(len(ids), 'token')}, more than "
+                f"{option('length', self._length)}; give a greater one, or "
                 "shorter rows."
             )
         wrong = ids[(ids < 0) | (ids >= self._known)]

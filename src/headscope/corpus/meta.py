@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from headscope.corpus.records import Bad, Text
 from headscope.errors import HeadscopeError
+from headscope.speaking import option
 
-HOW = "--meta"
+HOW = option("meta")
 
 
 Record = TypeVar("Record", Text, Bad, Text | Bad, Text | Bad | None)

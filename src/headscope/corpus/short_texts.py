@@ -39,7 +39,7 @@ class FirstLook:
         cut = "" if self.longest is None else ", and windows are as long as the longest text"
         return (
             f"{which} shorter than a window of {length} tokens, so short windows were padded, not left out{cut} "
-            "(--short drop leaves them out)."
+            "(with short = drop they are left out)."
         )
 
 

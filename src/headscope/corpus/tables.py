@@ -10,27 +10,30 @@ from typing import Any, BinaryIO
 
 from headscope.corpus.meta import HOW, from_cell, with_meta
 from headscope.corpus.records import LONGEST_TEXT, Bad, Text, checked, of_values
+from headscope.speaking import option
 from headscope.wording import counted
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+FIELD_OPTION = option("field")
 SHOWN_COLUMNS = 8
 """Names of columns in a message."""
 
 
 def columns_problem(
-    name: str, columns: Sequence[str], fields: Sequence[str], how: str = "--field", called: str = "column"
+    name: str, columns: Sequence[str], fields: Sequence[str], called: str = "column", how: str = FIELD_OPTION
 ) -> str | None:
     """The same for all of the fields that are asked for."""
-    problems = (column_problem(name, columns, field, how, called) for field in fields)
+    problems = (column_problem(name, columns, field, called, how) for field in fields)
     return next((problem for problem in problems if problem), None)
 
 
 def column_problem(
-    name: str, columns: Sequence[str], field: str, how: str = "--field", called: str = "column"
+    name: str, columns: Sequence[str], field: str, called: str = "column", how: str = FIELD_OPTION
 ) -> str | None:
     """What is wrong where `field` is not exactly one of the columns, with those that there are.
 
-    >>> column_problem("a.csv", ["id", "body"], "text")
+    >>> from headscope.speaking import for_commands
+    >>> for_commands(column_problem("a.csv", ["id", "body"], "text"))
     "a.csv has no column 'text', only id, body; name the right one with --field."
     """
     if list(columns).count(field) == 1:
@@ -51,14 +54,17 @@ def parquet_texts(
     try:
         table = pyarrow.parquet.ParquetFile(file)
         names = table.schema_arrow.names
-        problem = columns_problem(name, names, fields) or columns_problem(name, names, meta, HOW)
+        problem = columns_problem(name, names, fields) or columns_problem(name, names, meta, how=HOW)
         if problem:
             yield Bad(problem), 1
             return
         for field in fields:
             kind = table.schema_arrow.field(field).type
             if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-                yield Bad(f"Column {field!r} of {name} holds {kind}, not strings; name another with --field."), 1
+                yield (
+                    Bad(f"Column {field!r} of {name} holds {kind}, not strings; name another with {option('field')}."),
+                    1,
+                )
                 return
         row = 0
         for batch in table.iter_batches(batch_size=64, columns=[*{*fields, *meta}]):
@@ -98,7 +104,7 @@ def csv_texts(
         elif row:
             header = [column.strip() for column in row]
             where = f"The first line of {name}"
-            if missing := columns_problem(where, header, fields) or columns_problem(where, header, meta, HOW):
+            if missing := columns_problem(where, header, fields) or columns_problem(where, header, meta, how=HOW):
                 yield Bad(missing)
                 return
     if not header:
@@ -137,7 +143,10 @@ def of_object(origin: str, value: Any, fields: tuple[str, ...], meta: tuple[str,
     names = f", only {', '.join(map(str, [*value][:SHOWN_COLUMNS]))}" if isinstance(value, dict) and value else ""
     if isinstance(value, dict) and field in value:
         names = ""
-    return Bad(f"{origin} has no string field {field!r}{names}; name another with --field, or use --skip-bad.")
+    return Bad(
+        f"{origin} has no string field {field!r}{names}; name another with {option('field')}, or "
+        f"use {option('skip_bad', True)}."
+    )
 
 
 def _of_cells(origin: str, values: Sequence[str | None]) -> Text | Bad | None:
@@ -157,7 +166,7 @@ def _of_row(origin: str, row: list[str], width: int, places: Sequence[int]) -> T
     if len(row) != width:
         return Bad(
             f"{origin} has {counted(len(row), 'field')} where the first line has {width}; mend it, or pass over it "
-            "with --skip-bad."
+            f"with {option('skip_bad', True)}."
         )
     cells = [row[place] for place in places]
     undecoded = next((letter for cell in cells for letter in cell if "\udc80" <= letter <= "\udcff"), None)
@@ -165,7 +174,7 @@ def _of_row(origin: str, row: list[str], width: int, places: Sequence[int]) -> T
         return _of_cells(origin, cells)
     return Bad(
         f"{origin} is not UTF-8: it holds the byte 0x{ord(undecoded) - 0xDC00:02x}; convert it (for example with "
-        "iconv) or leave it out with --skip-bad."
+        f"iconv) or leave it out with {option('skip_bad', True)}."
     )
 
 
@@ -210,7 +219,7 @@ def _next_row(rows: Iterator[list[str]]) -> list[str]:
 def _quoting_problem(origin: str, problem: csv.Error) -> str:
     return (
         f"{origin} is not a row of CSV ({problem}); write a quote within quotes twice, or pass over the row with "
-        "--skip-bad."
+        f"{option('skip_bad', True)}."
     )
 
 

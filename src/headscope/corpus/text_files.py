@@ -15,6 +15,7 @@ from headscope.console import say
 from headscope.corpus.records import LONGEST_TEXT, Bad, Source, Text, checked
 from headscope.corpus.tables import DELIMITERS, csv_texts, json_texts, of_object, parquet_texts, unpacked
 from headscope.errors import HeadscopeError
+from headscope.speaking import option
 from headscope.wording import named
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet")
@@ -151,7 +152,10 @@ def _stamp(path: Path) -> tuple[int, ...]:
 def whole_text(name: str, plain: BinaryIO) -> Text | Bad:
     content = plain.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
-        return Bad(f"{name} holds more than {LONGEST_TEXT >> 20} MB in one text; use --lines, .jsonl, or cut it.")
+        return Bad(
+            f"{name} holds more than {LONGEST_TEXT >> 20} MB in one text; use "
+            f"{option('lines', True)}, .jsonl, or cut it."
+        )
     text = _decoded(name, content)
     if isinstance(text, str):
         return checked(name, text) if text.strip() else Bad(f"{name} is empty; there is nothing to measure.")
@@ -186,7 +190,7 @@ def _decoded(origin: str, content: bytes) -> str | Bad:
     except UnicodeDecodeError as problem:
         return Bad(
             f"{origin} is not UTF-8: byte {problem.start} is 0x{content[problem.start]:02x}; "
-            "convert it (for example with iconv) or leave it out with --skip-bad."
+            f"convert it (for example with iconv) or leave it out with {option('skip_bad', True)}."
         )
 
 
@@ -195,5 +199,5 @@ def _json_text(origin: str, line: str, fields: tuple[str, ...], meta: tuple[str,
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:
         reason = problem.msg if isinstance(problem, json.JSONDecodeError) else type(problem).__name__
-        return Bad(f"{origin} is not JSON ({reason}); mend it or pass over it with --skip-bad.")
+        return Bad(f"{origin} is not JSON ({reason}); mend it or pass over it with {option('skip_bad', True)}.")
     return of_object(origin, value, fields, meta)

@@ -14,6 +14,7 @@ from headscope.corpus.window_facts import WindowFacts
 from headscope.corpus.windows import Counts, Cutter, Window, cut_all, refuse_unknown
 from headscope.errors import HeadscopeError
 from headscope.options import Options
+from headscope.speaking import SAME, option
 from headscope.wording import counted
 
 
@@ -114,8 +115,8 @@ class TextWindows:
         refuse_unknown(self.counts, self._model_name)
         if self._texts_sha256 not in (None, self.sha256):
             raise HeadscopeError(
-                f"{self.name} changed after its windows were counted, so the sample would be of no one text; run the "
-                "same command again."
+                f"{self.name} changed after its windows were counted, so the sample would be of no one text; run "
+                f"{SAME} again."
             )
 
     @property
@@ -136,9 +137,9 @@ class TextWindows:
             specials = len(self._cutter.prefix) + len(self._cutter.suffix)
             return (
                 f"Every text is shorter than a window: the longest of {counts.texts:,} has "
-                f"{counted(counts.longest_short, 'token')}, and --length {length} needs {length - specials} beside "
-                f"{specials} special ones; "
-                "use --short pad, or a smaller --length."
+                f"{counted(counts.longest_short, 'token')}, and {option('length', length)} needs "
+                f"{length - specials} beside {specials} special ones; use {option('short', 'pad')}, or a smaller "
+                f"{option('length')}."
             )
         return f"There is no text to measure: {counted(counts.texts, 'text')} read, and no token found."
 

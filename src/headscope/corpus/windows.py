@@ -17,6 +17,7 @@ from headscope.corpus.texts import Text
 from headscope.corpus.tokenizing import Token, tokens_of, unknown_ids
 from headscope.errors import HeadscopeError
 from headscope.options import SHORTEST, Options
+from headscope.speaking import option
 from headscope.wording import percent
 
 __all__ = [
@@ -213,7 +214,7 @@ class Cutter:
         """Tokens of a text that a window has room for."""
         if self.content < 1:
             raise HeadscopeError(
-                f"--length {options.length} leaves no room for text beside "
+                f"{option('length', options.length)} leaves no room for text beside "
                 f"{len(self.prefix) + len(self.suffix)} special tokens; give a larger one."
             )
         self._layouts = WholeLayouts(tokenizer, options, rows, {*self.prefix, *self.suffix})

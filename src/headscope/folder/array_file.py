@@ -32,9 +32,6 @@ def narrowed(array: NDArray[Any]) -> NDArray[Any]:
 class AbsentError(HeadscopeError, KeyError):
     """An older version did not keep what is asked for. A mapping raises KeyError; a user reads a sentence."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
     """Arrays by name. Those in `specs` must be of that type and shape; one that is not there is absent, not damaged.

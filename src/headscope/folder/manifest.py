@@ -25,6 +25,7 @@ from headscope.files import check_name, checksum
 from headscope.model.proven import Proof
 from headscope.options import Options
 from headscope.run import checkpoints
+from headscope.speaking import either
 
 MANIFEST = "study.json"
 IMAGES_MANIFEST = "images.json"
@@ -243,7 +244,8 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         if (folder / checkpoints.FOLDER).is_dir():
             raise HeadscopeError(
-                f"The study in {folder} is not finished; run the same headscope study command again to go on."
+                f"The study in {folder} is not finished; run "
+                f"{either('the same headscope study command', 'the same headscope.study(...)')} again to go on."
             )
         raise HeadscopeError(f"The folder {folder} holds no {MANIFEST}, so it is not a study folder.")
     try:

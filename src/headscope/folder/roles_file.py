@@ -17,6 +17,7 @@ from headscope.corpus.null_kinds import NULLS
 from headscope.errors import HeadscopeError, shortened
 from headscope.files import checksum, file_checksum, write_atomically
 from headscope.folder.manifest import Manifest
+from headscope.speaking import either
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,10 +83,14 @@ def read_roles(folder: Path, study: Manifest, nulls: Mapping[str, Manifest]) -> 
         )
     except (OSError, ValueError, pyarrow.ArrowException) as problem:
         reason = shortened(" ".join(str(problem).split()))
-        raise HeadscopeError(f"{path} can't be read ({reason}); run headscope nulls {folder} again.") from None
+        raise HeadscopeError(f"{path} can't be read ({reason}); run {_nulls(folder)} again.") from None
     if table is None or list(table.columns) != list(ROLES_COLUMNS) or not _strings(table[ROLE]):
-        raise HeadscopeError(f"{path} is damaged: it is not of this study; run headscope nulls {folder} again.")
+        raise HeadscopeError(f"{path} is damaged: it is not of this study; run {_nulls(folder)} again.")
     return table
+
+
+def _nulls(folder: Path) -> str:
+    return either(f"headscope nulls {folder}", f"headscope.nulls({str(folder)!r})")
 
 
 def problem_of_roles(folder: Path) -> str | None:

@@ -32,6 +32,7 @@ from headscope.measure.tables import TABLES, Totals
 from headscope.one_text.view import OneText
 from headscope.options import Options
 from headscope.run import checkpoints
+from headscope.speaking import ELSEWHERE, either, option
 from headscope.wording import counted
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class StudyFolder:
 
     def _check_keeps_windows(self) -> None:
         if not self.manifest.keeps_windows:
-            raise AbsentError(f"{self.folder} keeps no numbers of every window; run the study with --keep-windows.")
+            how = option("keep_windows", True)
+            raise AbsentError(f"{self.folder} keeps no numbers of every window; run the study with {how}.")
 
     @cached_property
     def example(self) -> OneText:
@@ -335,7 +337,7 @@ class StudyAt(StudyFolder):
     def _only_known(self) -> str:
         return (
             f"is known at the study's own threshold {self.own.manifest.options.threshold:g} alone; "
-            f"run the study again with --threshold {self.high.threshold:g} to have it there."
+            f"run the study again with {option('threshold', round(self.high.threshold, 6))} to have it there."
         )
 
 
@@ -366,24 +368,26 @@ def with_grid(arrays: Arrays, grid: Grid | None) -> Arrays:
     return arrays if grid is None else ChainMap({GRID_DISTANCE: grid.distance}, arrays)  # type: ignore[arg-type]
 
 
-def claim(folder: Path, overwrite: bool) -> None:
-    """Make sure that a study may be written here: nothing of the user's is ever overwritten unasked."""
-    check_name(folder, "--out")
-    check_name(folder, "--out")
+def claim(folder: Path, overwrite: bool, finished: bool = False) -> None:
+    """Make sure that a study may be written here: nothing of the user's is ever overwritten unasked. finished: a
+    finished study may be here, for one who looks whether it is the same."""
+    check_name(folder, option("out"))
     if folder.exists() and not folder.is_dir():
-        raise HeadscopeError(f"--out {folder} is a file; name a folder.")
+        raise HeadscopeError(f"{option('out')} {folder} is a file; name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-        if (folder / MANIFEST).exists() or (folder / IMAGES_MANIFEST).exists():
+        is_finished = (folder / MANIFEST).exists() or (folder / IMAGES_MANIFEST).exists()
+        if is_finished and not finished:
             # A run that was killed in its last moment, when all results were written, leaves these.
             checkpoints.remove(folder)
-            raise HeadscopeError(
-                f"{folder} holds a finished study; read it with 'headscope report {folder}', "
-                "or give another --out, or --overwrite."
-            )
-        if not (folder / checkpoints.FOLDER).is_dir():
-            raise HeadscopeError(
-                f"{folder} holds something other than a study; give another --out, or --overwrite to write into it."
-            )
+            raise HeadscopeError(why_not_here(folder))
+        if not is_finished and not (folder / checkpoints.FOLDER).is_dir():
+            raise HeadscopeError(f"{folder} holds something other than a study; {ELSEWHERE} to write into it.")
     ground = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not os.access(ground, os.W_OK):
-        raise HeadscopeError(f"The folder {ground} can't be written to; give another --out.")
+        raise HeadscopeError(f"The folder {ground} can't be written to; give another {option('out')}.")
+
+
+def why_not_here(folder: Path, which: str = "") -> str:
+    """Of a folder that holds a finished study. which: what is said of that."""
+    reading = either(f"headscope report {folder}", f"headscope.read({str(folder)!r})")
+    return f"{folder} holds a finished study{which}; read it with {reading}, or {ELSEWHERE}."

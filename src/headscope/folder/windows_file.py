@@ -20,6 +20,7 @@ from headscope.corpus.window_facts import WindowFact, WindowFacts
 from headscope.errors import HeadscopeError, shortened
 from headscope.folder.manifest import Manifest
 from headscope.measure.row_layout import WIDTH, Number, column_values, known_columns, numbers_by_name
+from headscope.speaking import option
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +51,9 @@ def check_meta(names: Iterable[str]) -> None:
     taken = {*KEYS, *known_columns(TEXT), *numbers_by_name()}
     for name in names:
         if name in taken:
-            raise HeadscopeError(f"--meta {name}: {WINDOWS_FILE} has a column of that name already; rename yours.")
+            raise HeadscopeError(
+                f"{option('meta')} names {name}, but {WINDOWS_FILE} has a column of that name already; rename yours."
+            )
 
 
 def _arrow_type(kinds: set[str]) -> pyarrow.DataType:

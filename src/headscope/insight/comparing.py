@@ -26,6 +26,7 @@ from headscope.insight.matching import match_heads
 from headscope.insight.sureness import CLEARLY
 from headscope.insight.verdicts import verdicts_in_words
 from headscope.measure.catalogue import columns
+from headscope.speaking import option
 from headscope.wording import listed
 
 SAME = ("length", "threshold", "line_threshold", "special", "similarity", "short")
@@ -223,11 +224,11 @@ def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
                 f"{opened[0].folder} is a study of {opened[0].manifest.kind}, {study.folder} one of "
                 f"{study.manifest.kind}; only studies of the same can be compared."
             )
-        for option in SAME:
-            here, there = (getattr(one.manifest.options, option) for one in (opened[0], study))
+        for name in SAME:
+            here, there = (getattr(one.manifest.options, name) for one in (opened[0], study))
             if here != there:
                 raise HeadscopeError(
-                    f"{opened[0].folder} was measured with --{option.replace('_', '-')} {here}, {study.folder} with "
+                    f"{opened[0].folder} was measured with {option(name, here)}, {study.folder} with "
                     f"{there}; only studies with the same can be compared."
                 )
     return dict(zip(_labels(opened), opened, strict=True))

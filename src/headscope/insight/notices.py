@@ -24,7 +24,7 @@ def notices(study: StudyFolder) -> list[str]:
     if counts.pairs_cut:
         found.append(
             f"{counted(counts.pairs_cut, 'pair')} of {counts.windows:,} did not fit into a window, and lost tokens at "
-            "the end of the longer text; a greater --length cuts fewer."
+            "the end of the longer text; a greater length cuts fewer."
         )
     found.append(too_few_texts(study) or "")
     if study.manifest.kind == "texts":

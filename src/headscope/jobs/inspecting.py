@@ -19,6 +19,7 @@ from headscope.model.proof import prove
 from headscope.one_text.look import look
 from headscope.options import Options, Sentences, Similarity, Special, Stack
 from headscope.show.objects import Study, View
+from headscope.speaking import option
 
 LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""
@@ -106,7 +107,7 @@ def _check_study(study: StudyFolder, model: Model, capture: Capture) -> None:
     if facts.stack != capture.stack:
         raise HeadscopeError(
             f"{study.folder} is a study of the stack {facts.stack}, and this is {capture.stack}; "
-            f"give --stack {facts.stack}, or another study."
+            f"give {option('stack', facts.stack)}, or another study."
         )
 
 

@@ -26,6 +26,7 @@ from headscope.run import checkpoints, shards
 from headscope.run.engines import Place
 from headscope.run.shards import Part
 from headscope.show.objects import Study
+from headscope.speaking import either, option
 from headscope.wording import counted
 
 
@@ -80,7 +81,7 @@ def nulls(
 def _check(study: Study, max_windows: int | None, only: Sequence[Null]) -> None:
     manifest = study.manifest
     if max_windows is not None and max_windows < 1:
-        raise HeadscopeError(f"--max-windows is {max_windows}; it must be a whole number of at least 1.")
+        raise HeadscopeError(f"{option('max_windows')} is {max_windows}; it must be a whole number of at least 1.")
     for null in only:
         if null not in NULLS:
             raise HeadscopeError(f"There is no null {null!r}; there are {', '.join(NULLS)}.")
@@ -108,7 +109,8 @@ def _is_missing(study: Study, null: Null, spread: Spread, overwrite: bool) -> bo
         return False
     raise HeadscopeError(
         f"{folder} holds a null of other windows, weights or options than this study with "
-        f"{counted(spread.taken, 'window')}; give the same --max-windows, or --overwrite."
+        f"{counted(spread.taken, 'window')}; give the same {option('max_windows')}, or "
+        f"{option('overwrite', True)}."
     )
 
 
@@ -127,14 +129,16 @@ def _sample(manifest: Manifest) -> Sample | None:
 def _texts(study: Study, texts: Any, field: str | Sequence[str] | None) -> Texts:
     """Those of the study, by their hash."""
     source, counts = study.manifest.source, study.manifest.counts
-    how = "give them: headscope nulls FOLDER TEXTS..."
+    how = f"give them: {either('headscope nulls FOLDER TEXTS...', 'headscope.nulls(study, texts=...)')}"
     if texts is not None:
         given = as_texts(texts, field)
     elif source.reading is not None:
         try:
             given = source.reading.read()
         except HeadscopeError as problem:
-            raise HeadscopeError(f"The texts of {study.folder} are not where it read them ({problem}); {how}") from None
+            raise HeadscopeError(
+                f"The texts of {study.folder} are not where it read them ({problem.sentence}); {how}"
+            ) from None
     elif source.name == SAMPLE:
         given = sample_texts()
     else:
@@ -156,7 +160,7 @@ def _model(manifest: Manifest, model: Model | str | None, device: str) -> Model:
     if loaded.weights_hash != facts.weights_sha256:
         raise HeadscopeError(
             f"{loaded.name} has other weights than the model of the study ({facts.name}); name the right one with "
-            "--model."
+            f"{option('model')}."
         )
     return loaded
 

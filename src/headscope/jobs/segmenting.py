@@ -28,6 +28,7 @@ from headscope.segments.sentence_vectors import Reader, Vectors, last_third
 from headscope.segments.space import Array, space_of
 from headscope.segments.wishes import Level, Using, Wishes
 from headscope.show.objects import Segmentation
+from headscope.speaking import option
 from headscope.wording import counted
 
 LONGEST = 512
@@ -133,7 +134,8 @@ class _Segmenter:
         wishes, count = self._wishes, len(spans)
         if wishes.segments is not None and wishes.segments > count:
             raise HeadscopeError(
-                f"--segments is {wishes.segments}, but {text.origin or 'the text'} has {counted(count, 'sentence')}; "
+                f"{option('segments')} is {wishes.segments}, but {text.origin or 'the text'} has "
+                f"{counted(count, 'sentence')}; "
                 "ask for as many or fewer."
             )
         bar.expect(count, exact=True)
@@ -212,7 +214,7 @@ class _Segmenter:
             chosen = np.flatnonzero(scores > wishes.threshold)
         elif wishes.segments - 1 > len(places):
             raise HeadscopeError(
-                f"--segments is {wishes.segments}, but {text.origin or 'the text'} can be cut in "
+                f"{option('segments')} is {wishes.segments}, but {text.origin or 'the text'} can be cut in "
                 f"{counted(len(places), 'place')} at most; ask for fewer."
             )
         else:

@@ -39,6 +39,7 @@ from headscope.run.fingerprints import windows_hash
 from headscope.run.runner import Ran, Run
 from headscope.run.shards import Part
 from headscope.run.sums import ExactSum
+from headscope.speaking import SAME, option
 
 
 class StudyJob:
@@ -105,8 +106,8 @@ class StudyJob:
             return None
         if self._example >= self._source.made:
             raise HeadscopeError(
-                f"--example is {self._example}, but the windows are numbered 0 to {self._source.made - 1}; "
-                "what is measured is kept, and the same command with another --example ends at once."
+                f"{option('example')} is {self._example}, but the windows are numbered 0 to {self._source.made - 1}; "
+                f"what is measured is kept, and {SAME} with another {option('example')} ends at once."
             )
         if self._source.example_window is None:
             return None

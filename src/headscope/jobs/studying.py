@@ -7,11 +7,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from headscope.arguments import naming_typos
+from headscope.console import say
 from headscope.corpus.grid import Grid
 from headscope.corpus.image_windows import ImageWindows
 from headscope.corpus.images import Images
@@ -27,6 +28,7 @@ from headscope.folder.by_windows import write_by
 from headscope.folder.manifest import IMAGES_MANIFEST, MANIFEST
 from headscope.folder.study_folder import claim
 from headscope.folder.windows_file import check_meta
+from headscope.jobs.finished_studies import is_there
 from headscope.jobs.null_studies import nulls as measure_nulls
 from headscope.jobs.study_job import StudyJob
 from headscope.measure.catalogue import MOST_MAPS, map_bytes
@@ -39,6 +41,7 @@ from headscope.run import checkpoints, shards
 from headscope.run.engines import Place
 from headscope.run.shards import Part
 from headscope.show.objects import Study
+from headscope.speaking import either, option
 
 IMAGES_AT_ONCE = 4
 """In a batch of images whose size is not asked for."""
@@ -74,7 +77,8 @@ def study(
     workers, threads: processes, and threads of each; engine "ray": workers on the Ray cluster at `address`.
     shard: "3/16" measures the third of sixteen parts, for `headscope.merge`. nulls: measure them too, as
     `headscope.nulls` does: then heads have roles.
-    An unfinished study of the same model, texts and options in `out` goes on where it stopped.
+    An unfinished study of the same model, texts and options in `out` goes on where it stopped, a finished one is
+    returned at once; for another, give another `out`, or `overwrite=True`.
 
     >>> import headscope
     >>> study = headscope.study("minilm", ["Some text ..."], out="wiki", short="pad")  # doctest: +SKIP
@@ -87,7 +91,8 @@ def study(
     most = asked.max_windows or asked.sample
     if example < 0 or (most is not None and example >= most):
         raise HeadscopeError(
-            f"--example is {example}; it must be the number of a window, from 0 on and below --max-windows or --sample."
+            f"{option('example')} is {example}; it must be the number of a window, from 0 on and below "
+            f"{option('max_windows')} or {option('sample')}."
         )
     place = Place(engine, workers, threads, address)
     part = Part.parse(shard)
@@ -99,19 +104,26 @@ def study(
         _check_sample(given)
     if asked.keep_windows:
         _check_windows(given, asked)
-    claim(folder, overwrite)
+    of_images = isinstance(given, Images)
+    claim(folder, overwrite, finished=not of_images)
     loaded = as_model(model)
     with checkpoints.locked(folder):
         # Once more: another run may have ended here while this one loaded its model.
-        claim(folder, overwrite)
-        if "length" not in options and not isinstance(given, Images):
+        claim(folder, overwrite, finished=not of_images)
+        if isinstance(given, Texts) and "length" not in options:
             asked = _fitted(loaded, given, asked)
-        job = _job(loaded, given, asked, part, example, progress)
+        prepared = _prepared(loaded, given, asked, example, progress)
         if overwrite:
             for name in (MANIFEST, IMAGES_MANIFEST):
                 (folder / name).unlink(missing_ok=True)
             checkpoints.clear(folder)
-        job.run(folder, place, progress)
+        if isinstance(given, Texts) and is_there(folder, loaded, given, prepared.options, part, example):
+            if progress:
+                say(f"{folder} holds this study already: the same model, texts and options.")
+        else:
+            capture, source, chosen, notices = prepared
+            job = StudyJob(loaded, capture, source, chosen, part, example=example, notices=notices)
+            job.run(folder, place, progress)
         finished = Study(folder)
         if finished.manifest.keeps_windows and part.of == 1:
             write_by(folder, finished.manifest)
@@ -152,23 +164,32 @@ def study_images(
 def _check_nulls(given: Texts | Images, part: Part) -> None:
     """Before anything is measured, not after."""
     if isinstance(given, Images):
-        raise HeadscopeError("--nulls is for texts; studies of images have no nulls.")
+        raise HeadscopeError(f"{option('nulls')} is for texts; studies of images have no nulls.")
     if part.of > 1:
-        raise HeadscopeError("--nulls can't be had of a part of a study; merge the parts, then run headscope nulls.")
+        raise HeadscopeError(
+            f"{option('nulls')} can't be had of a part of a study; merge the parts, then run "
+            f"{either('headscope nulls', 'headscope.nulls')}."
+        )
     if given.once:
-        raise HeadscopeError("--nulls reads the texts several times, which these do not allow; give files, or a list.")
+        raise HeadscopeError(
+            f"{option('nulls')} reads the texts several times, which these do not allow; give files, or a list."
+        )
 
 
 def _check_sample(given: Texts | Images) -> None:
     if isinstance(given, Images):
-        raise HeadscopeError("--sample is for texts; of images --max-windows takes the first ones.")
+        raise HeadscopeError(
+            f"{option('sample')} is for texts; of images {either('--max-windows', 'max_images')} takes the first ones."
+        )
     if given.once:
-        raise HeadscopeError("--sample reads the texts twice, which these do not allow; give files, or a list.")
+        raise HeadscopeError(
+            f"{option('sample')} reads the texts twice, which these do not allow; give files, or a list."
+        )
 
 
 def _check_windows(given: Texts | Images, options: Options) -> None:
     if isinstance(given, Images):
-        raise HeadscopeError("--keep-windows is for texts; of images the tables are of all.")
+        raise HeadscopeError(f"{option('keep_windows', True)} is for texts; of images the tables are of all.")
     check_meta(options.meta)
     if options.meta:
         given.keep(options.meta)
@@ -183,7 +204,16 @@ def _fitted(model: Model, given: Texts, options: Options) -> Options:
     return replace(options, length=Cutter(model.tokenizer, options, model.embedding_rows).length_of_rows(given))
 
 
-def _job(model: Model, given: Texts | Images, options: Options, part: Part, example: int, progress: bool) -> StudyJob:
+class _Prepared(NamedTuple):
+    """What a study is made of. options: with all that was left open decided. notices: what is to be said of that."""
+
+    capture: Capture
+    source: TextWindows | ImageWindows
+    options: Options
+    notices: list[str]
+
+
+def _prepared(model: Model, given: Texts | Images, options: Options, example: int, progress: bool) -> _Prepared:
     if isinstance(given, Images) and options.stack is None and has_two_towers(model.network):
         options = replace(options, stack="vision")
     capture = Capture(model.network, options.stack)
@@ -204,9 +234,9 @@ def _job(model: Model, given: Texts | Images, options: Options, part: Part, exam
         if options.maps != "all":
             notices.append(
                 "Of the maps of every head only that of high pairs is kept: all would take "
-                f"{map_bytes(*size) / 1e6:.0f} MB (--maps all keeps them)."
+                f"{map_bytes(*size) / 1e6:.0f} MB (with maps = all they are kept)."
             )
-    return StudyJob(model, capture, source, options, part, example=example, notices=notices)
+    return _Prepared(capture, source, options, notices)
 
 
 def _texts(
@@ -257,8 +287,11 @@ def _counted(model: Model, given: Texts, options: Options, progress: bool) -> Co
 
 def _images(model: Model, capture: Capture, given: Images, options: Options) -> tuple[ImageWindows, Options]:
     if not model.takes_images or capture.reads_text:
-        stack = f" with --stack {options.stack}" if model.takes_images and options.stack else ""
-        raise HeadscopeError(f"{model.name} does not take images{stack}; headscope study measures it over texts.")
+        stack = f" with {option('stack', options.stack)}" if model.takes_images and options.stack else ""
+        raise HeadscopeError(
+            f"{model.name} does not take images{stack}; {either('headscope study', 'headscope.study')} measures it "
+            "over texts."
+        )
     most = shards.WINDOWS_PER_SHARD
     source = ImageWindows(given, model.prepares_images, model.name, options.max_windows, most)
     source.grid = _grid(model, capture, torch.from_numpy(source.first)[None])

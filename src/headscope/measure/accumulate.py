@@ -25,6 +25,7 @@ from headscope.measure.seen import Seen
 from headscope.measure.triangles import pack
 from headscope.model.capture import Capture
 from headscope.options import Options
+from headscope.speaking import option
 
 ON_LINES = "attention_sum_on_lines"
 """Kept while a shard is measured, until the rest of `attention_sum` is added to it: see `LayerSums`."""
@@ -128,5 +129,5 @@ class ShardOfMeasures:
             index, _, head = (int(place) for place in wrong.nonzero()[0])
             raise HeadscopeError(
                 f"Layer {self._what.layers[index]}, head {head} puts out NaN or infinity; the model's weights are "
-                "damaged, or its precision is too low (try --dtype float32)."
+                f"damaged, or its precision is too low (try {option('dtype', 'float32')})."
             )

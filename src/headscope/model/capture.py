@@ -34,6 +34,7 @@ from headscope.model.recording import (
     listening,
 )
 from headscope.model.stacks import chosen_stack, has_two_stacks, image_size, input_name, tower
+from headscope.speaking import option
 
 Receive = Callable[[int, Tensor, Tensor], None]
 """Called once a layer with its number, A (B, H, S, S) and Z (B, H, S, d). A is lent: the next layer overwrites it."""
@@ -68,7 +69,8 @@ class Capture:
         self._takes_types = "token_type_ids" in inspect.signature(self._network.forward).parameters
         if self.stack in ("decoder", "cross") and not self._reads_text:
             raise HeadscopeError(
-                f"The {self._name} does not read text, so only its encoder can be measured; use --stack encoder."
+                f"The {self._name} does not read text, so only its encoder can be measured; use "
+                f"{option('stack', 'encoder')}."
             )
         probe = self._probed()
         mine = self._mine(probe)
@@ -145,12 +147,12 @@ class Capture:
         for layer in asked:
             if layer >= self.layers:
                 raise HeadscopeError(
-                    f"--layers asks for layer {layer}, but the model has {self.layers}, "
+                    f"{option('layers')} asks for layer {layer}, but the model has {self.layers}, "
                     f"numbered 0 to {self.layers - 1}."
                 )
             if layer in self.other_layers:
                 raise HeadscopeError(
-                    f"--layers asks for layer {layer}, which has no attention ({self.other_layers[layer]}); "
+                    f"{option('layers')} asks for layer {layer}, which has no attention ({self.other_layers[layer]}); "
                     f"this model has attention in layers {', '.join(map(str, self.measurable))}."
                 )
         return tuple(asked)

@@ -30,6 +30,7 @@ from headscope.model.network_checks import check_network
 from headscope.model.places import folder_of
 from headscope.model.tokenizer_checks import beginning_notice, check_as_written, check_tokenizer, tokenizer_view
 from headscope.model.weight_checks import blank_pooler, building, check_finite, check_loaded, opened, weight_files
+from headscope.speaking import option
 
 if TYPE_CHECKING:
     import torch
@@ -95,8 +96,8 @@ class Model:
         """Refuse windows that the model can't take."""
         if self.longest is not None and length > self.longest:
             raise HeadscopeError(
-                f"--length is {length}, but {self.name} takes at most {self.longest} tokens; "
-                f"give --length {self.longest} or less."
+                f"{option('length')} is {length}, but {self.name} takes at most {self.longest} tokens; "
+                f"give {option('length', self.longest)} or less."
             )
 
     @cached_property
@@ -144,7 +145,7 @@ def load(
         raise HeadscopeError(f"The model name is {name!r}; give minilm, a folder, or a hub id.")
     seed, dtype = seed or 0, "float32" if dtype is None else dtype
     if dtype not in ("float32", "float16", "bfloat16"):
-        raise HeadscopeError(f"--dtype is {dtype!r}; it must be float32, float16 or bfloat16.")
+        raise HeadscopeError(f"{option('dtype')} is {dtype!r}; it must be float32, float16 or bfloat16.")
     check_name(name, "The model")
     import torch
     import transformers
@@ -373,5 +374,7 @@ def _device(name: str) -> torch.device:
         torch.empty(1, device=device)
     except Exception as problem:
         reason = str(problem).strip().splitlines()[0]
-        raise HeadscopeError(f"--device {name} can't be used here ({reason}); try --device cpu.") from None
+        raise HeadscopeError(
+            f"{option('device', name)} can't be used here ({reason}); try {option('device', 'cpu')}."
+        ) from None
     return device

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError
 from headscope.model.recording import NotCaptured
+from headscope.speaking import option
 
 STACKS = ("encoder", "decoder", "cross")
 """Of an encoder-decoder: self attention of either, and the decoder's attention to the encoder."""
@@ -24,9 +25,9 @@ def chosen_stack(network: Any, name: str, stack: str | None) -> str | None:
     if stack in known:
         return stack
     if known:
-        raise HeadscopeError(f"--stack is {stack!r}; it must be {', '.join(known[:-1])} or {known[-1]}.")
+        raise HeadscopeError(f"{option('stack')} is {stack!r}; it must be {', '.join(known[:-1])} or {known[-1]}.")
     kind = "models of two towers" if stack in TOWERS else "encoder-decoders"
-    raise HeadscopeError(f"--stack {stack} is for {kind}; the {name} has one stack of layers.")
+    raise HeadscopeError(f"{option('stack', stack)} is for {kind}; the {name} has one stack of layers.")
 
 
 def has_two_stacks(network: Any) -> bool:

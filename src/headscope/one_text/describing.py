@@ -67,7 +67,7 @@ def nothing_singled_out(view: OneText) -> str | None:
     else:
         told = f"No head{where} singles out more than luck may"
         told += f"; in {crowded} of {len(found)} most pairs are high." if crowded else "."
-    centred = "" if view.similarity_option == "centred" else ", or --similarity centred,"
+    centred = "" if view.similarity_option == "centred" else ", or the similarity centred,"
     return f"{told} A longer text{centred} may tell more."
 
 

@@ -14,6 +14,7 @@ from headscope.model.loading import Model
 from headscope.one_text.layer_array import LayerArray
 from headscope.one_text.view import OneText
 from headscope.options import Options
+from headscope.speaking import option
 
 
 def look(model: Model, capture: Capture, window: Window, options: Options) -> OneText:
@@ -37,7 +38,7 @@ def look(model: Model, capture: Capture, window: Window, options: Options) -> On
     if not np.isfinite(output).all():
         raise HeadscopeError(
             f"A head of {model.name} puts out NaN or infinity; the weights are damaged, "
-            "or the precision is too low (try --dtype float32)."
+            f"or the precision is too low (try {option('dtype', 'float32')})."
         )
     text, start, end = _excerpt(window)
     return OneText(

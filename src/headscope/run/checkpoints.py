@@ -36,6 +36,7 @@ from headscope.files import (
 )
 from headscope.measure.declaration import Specs
 from headscope.run.sums import ExactSum, wide
+from headscope.speaking import ELSEWHERE, option
 
 FOLDER = "unfinished"
 PLAN = "plan.json"
@@ -92,7 +93,7 @@ class Checkpoints:
             if differing:
                 raise HeadscopeError(
                     f"{self._folder.parent} holds an unfinished study that differs in {differing}; "
-                    "give the same, another --out, or --overwrite."
+                    f"give the same, or {ELSEWHERE}."
                 )
             if before is None:
                 self.told.append(f"{plan} was damaged or missing; it is written anew.")
@@ -131,7 +132,7 @@ class Checkpoints:
         if sorted(self.fingerprints) != list(range(count)):
             raise HeadscopeError(
                 f"The texts make {count} shards, but {self._folder} holds others from a longer run of texts; "
-                "give the same texts, another --out, or --overwrite."
+                f"give the same texts, or {ELSEWHERE}."
             )
         self._sum.settle()
         return self._sum
@@ -275,9 +276,7 @@ class Checkpoints:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError):
             return None
         if about.get("identity") != self._identity:
-            raise HeadscopeError(
-                f"{path} is a checkpoint of another study than the one asked for; give another --out, or --overwrite."
-            )
+            raise HeadscopeError(f"{path} is a checkpoint of another study than the one asked for; {ELSEWHERE}.")
         of_one = 1 if kind == "rows" else 0
         whole = {name: (DTYPES.get(kinds[name]), shapes[name][of_one:]) for name in names}
         held = number if kind == "sum" else 1
@@ -296,10 +295,14 @@ def locked(study: Path) -> Iterator[None]:
         with suppress(NotImplementedError):
             lock.acquire(timeout=0)
     except Timeout:
-        raise HeadscopeError(f"Another run is writing to {study}; wait for it, or give another --out.") from None
+        raise HeadscopeError(
+            f"Another run is writing to {study}; wait for it, or give another {option('out')}."
+        ) from None
     except OSError as problem:
         reason = problem.strerror or str(problem)
-        raise HeadscopeError(f"The folder {study} can't be written to ({reason}); give another --out.") from None
+        raise HeadscopeError(
+            f"The folder {study} can't be written to ({reason}); give another {option('out')}."
+        ) from None
     try:
         yield
     finally:

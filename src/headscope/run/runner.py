@@ -30,6 +30,7 @@ from headscope.run.engines.base import Engine
 from headscope.run.shards import Part, Shard, cut_shards
 from headscope.run.source import WindowSource
 from headscope.run.sums import ExactSum
+from headscope.speaking import ELSEWHERE, SAME, option
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -132,7 +133,7 @@ class Run:
         if changed:
             raise HeadscopeError(
                 f"{changed[0]} changed while it was measured, so the results would be of no one text; what is measured "
-                "is kept: the same command goes on if the file is as it was, or use --overwrite."
+                f"is kept: {SAME} goes on if the file is as it was, or use {option('overwrite', True)}."
             )
 
     def _shards(self) -> Iterator[Shard]:
@@ -164,8 +165,8 @@ class Run:
                 first = self._part.in_the_whole(shard.index) * self._source.windows_per_shard
                 raise HeadscopeError(
                     f"The texts differ from those that the unfinished study in {self._folder} began with "
-                    f"(in windows {first} to {first + len(shard.batch) - 1}); give the same texts, another --out, "
-                    "or --overwrite."
+                    f"(in windows {first} to {first + len(shard.batch) - 1}); give the same texts, "
+                    f"or {ELSEWHERE}."
                 )
 
     def _total(self) -> tuple[int | None, bool]:

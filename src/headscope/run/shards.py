@@ -21,6 +21,7 @@ from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.run.consumer import Consumer
 from headscope.run.threads import Lanes, Turns
+from headscope.speaking import option
 
 WINDOWS_PER_SHARD = MOST_WINDOWS_IN_A_SHARD
 """Part of what fixes the result to the last bit: shards are added up in order, so their bounds may not vary."""
@@ -63,7 +64,9 @@ class Part:
     def parse(cls, text: str) -> Part:
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise HeadscopeError(f"--shard is {text!r}; write for example 3/16, the parts are numbered from 1.")
+            raise HeadscopeError(
+                f"{option('shard')} is {text!r}; write for example 3/16, the parts are numbered from 1."
+            )
         return cls(int(match[1]), int(match[2]))
 
     def holds(self, window: int, windows_per_shard: int) -> bool:
@@ -153,7 +156,7 @@ class ShardRunner:
         if self.batch_size == 1:
             raise HeadscopeError(
                 f"Not even one window of {self._length} tokens fits into memory; "
-                "take a smaller --length, fewer --layers or fewer --workers."
+                f"take a smaller {option('length')}, fewer {option('layers')} or fewer {option('workers')}."
             )
         gc.collect()
         if self._device.type == "cuda":

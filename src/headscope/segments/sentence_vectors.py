@@ -21,6 +21,7 @@ from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.recording import Enough
 from headscope.segments.wishes import Using
+from headscope.speaking import option
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Reader:
         if not (np.isfinite(heads).all() and np.isfinite(pooled).all()):
             raise HeadscopeError(
                 "A head of the model puts out NaN or infinity; its weights are damaged, or the precision is too low "
-                "(try --dtype float32)."
+                f"(try {option('dtype', 'float32')})."
             )
         return Vectors(heads, pooled, np.array([len(tokens) > 0 for tokens in ids], np.bool_))
 

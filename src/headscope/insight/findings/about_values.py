@@ -101,7 +101,7 @@ def mean_vector(study: StudyFolder) -> Finding | None:
         "mean vector of the window, the same for all tokens"
     )
     rest = f"; least in layer {numbers[least]}, {percent(float(shares[least]))}" if top != least else ""
-    rest += ". With --similarity centred it is taken out." if value > 0.5 else "."
+    rest += ". With the similarity centred it is taken out." if value > 0.5 else "."
     what = f"in the mean vector, layer {numbers[top]}"
     return Finding("The mean vector", claim, rest, value, what, quantity=quantity, layers=layers_at(study, top, least))
 

@@ -12,6 +12,7 @@ from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.run.consumer import Consumer
 from headscope.run.engines.base import Engine
+from headscope.speaking import option
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,12 @@ class Place:
 
     def __post_init__(self) -> None:
         if self.engine not in ("local", "ray"):
-            raise HeadscopeError(f"--engine is {self.engine!r}; it must be local or ray.")
+            raise HeadscopeError(f"{option('engine')} is {self.engine!r}; it must be local or ray.")
         for name, value in (("workers", self.workers), ("threads", self.threads)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096):
-                raise HeadscopeError(f"--{name} is {value}; it must be a whole number from 1 to 4096.")
+                raise HeadscopeError(f"{option(name)} is {value}; it must be a whole number from 1 to 4096.")
         if self.address is not None and self.engine != "ray":
-            raise HeadscopeError("--address is for --engine ray only.")
+            raise HeadscopeError(f"{option('address')} is for {option('engine', 'ray')} only.")
 
     @property
     def threads_per_worker(self) -> int:

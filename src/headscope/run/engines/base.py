@@ -9,6 +9,7 @@ from typing import Protocol
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
 from headscope.run.shards import Say, Shard, Tick
+from headscope.speaking import SAME, option
 
 TRIES = 3
 """How often a shard is begun before a study gives up: a worker may be lost, but not for ever the same way."""
@@ -49,6 +50,7 @@ class Losses:
         if lost == TRIES:
             raise HeadscopeError(
                 f"Shard {shard.index} was lost with its worker {TRIES} times, the last one {how}; if the memory "
-                "is full, take fewer --workers or a smaller --batch-size; the same command goes on from there."
+                f"is full, take fewer {option('workers')} or a smaller {option('batch_size')}; {SAME} goes on from "
+                "there."
             )
         self._say(f"A worker was lost ({how}); its shard {shard.index} is measured again.")

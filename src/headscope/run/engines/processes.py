@@ -25,6 +25,7 @@ from headscope.run.consumer import Consumer
 from headscope.run.engines.base import TRIES, Losses, MeasuredShard
 from headscope.run.engines.weights import Packed, pack, unpack
 from headscope.run.shards import Say, Shard, ShardRunner, Tick
+from headscope.speaking import option
 
 
 class Processes:
@@ -42,7 +43,8 @@ class Processes:
             self._packed.weights.share_memory_()  # type: ignore[no-untyped-call]
         except RuntimeError as problem:
             raise HeadscopeError(
-                f"The weights do not fit into shared memory ({problem}); enlarge /dev/shm, or use --workers 1."
+                f"The weights do not fit into shared memory ({problem}); enlarge /dev/shm, or use "
+                f"{option('workers', 1)}."
             ) from None
 
     def run(self, shards: Iterable[Shard], tick: Tick, say: Say) -> Generator[MeasuredShard]:
@@ -171,7 +173,7 @@ class _Pool:
         elif not worker.ready:
             self._never_ready += 1
             if self._never_ready == TRIES:
-                raise HeadscopeError(f"The workers do not start (they end {how}); try --workers 1.")
+                raise HeadscopeError(f"The workers do not start (they end {how}); try {option('workers', 1)}.")
         idle = next((other for other in self._workers if other.ready and other.shard is None and other != worker), None)
         if self._waiting and idle is None:
             self._workers[number] = self._engine.start(number)
@@ -206,7 +208,9 @@ def _work(
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except Exception as problem:
-        message = ("problem", str(problem)) if isinstance(problem, HeadscopeError) else ("bug", traceback.format_exc())
+        message = (
+            ("problem", problem.sentence) if isinstance(problem, HeadscopeError) else ("bug", traceback.format_exc())
+        )
         with suppress(OSError):
             connection.send(message)
 

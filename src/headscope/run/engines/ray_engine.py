@@ -25,12 +25,15 @@ from headscope.run.consumer import Consumer
 from headscope.run.engines.base import TRIES, Losses, MeasuredShard
 from headscope.run.engines.weights import Packed, pack, unpack
 from headscope.run.shards import Say, Shard, ShardRunner, Tick
+from headscope.speaking import option
 
 try:
     import ray
     from ray.exceptions import RayError, RayTaskError
 except ImportError:
-    raise HeadscopeError("--engine ray needs the package ray; install it with: pip install 'headscope[ray]'") from None
+    raise HeadscopeError(
+        f"{option('engine', 'ray')} needs the package ray; install it with: pip install 'headscope[ray]'"
+    ) from None
 
 POLL = 0.5
 """Seconds between two looks at how far the workers are."""
@@ -262,7 +265,7 @@ def _connect(address: str | None) -> None:
         reason = shortened(" ".join(str(problem).split()) or type(problem).__name__, 160)
         raise HeadscopeError(
             f"No Ray cluster can be reached{f' at {address}' if address else ''} ({reason}); "
-            "start one with 'ray start --head', or leave out --address for one on this machine."
+            f"start one with 'ray start --head', or leave out {option('address')} for one on this machine."
         ) from None
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headscope.errors import HeadscopeError
+from headscope.speaking import option
 
 ALIGNMENT = 64
 """Bytes. Matrix products may round differently where a tensor begins at another place in a cache line."""
@@ -40,7 +41,7 @@ def pack(network: nn.Module, name: str) -> Packed:
         packer.dump(network)
     except (pickle.PicklingError, TypeError, AttributeError) as problem:
         raise HeadscopeError(
-            f"The model {name} can't be handed to other processes ({problem}); use --workers 1."
+            f"The model {name} can't be handed to other processes ({problem}); use {option('workers', 1)}."
         ) from None
     weights = torch.zeros(packer.end, dtype=torch.uint8)
     begin = 0
