@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from functools import cached_property
 
 import pytest
 
@@ -50,6 +51,21 @@ def test_a_name_can_be_imported_and_says_what_it_is(name: str) -> None:
     # A dataclass that has no docstring is given its signature for one.
     assert inspect.getdoc(exported)
     assert not exported.__doc__.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_shown_by_an_example(name: str) -> None:
+    assert ">>> " in getattr(headscope, name).__doc__
+
+
+@pytest.mark.parametrize("name", ["Comparison", "Model", "Segmentation", "Study", "View"])
+def test_what_an_object_has_is_said(name: str) -> None:
+    kind = getattr(headscope, name)
+    for member in vars(kind) | {key: value for base in kind.__mro__[1:-1] for key, value in vars(base).items()}:
+        found = inspect.getattr_static(kind, member)
+        described = isinstance(found, (property, cached_property)) or inspect.isfunction(found)
+        if described and not member.startswith("_"):
+            assert inspect.getdoc(found), f"{name}.{member}"
 
 
 def test_a_name_that_is_not_there_is_missed_by_name() -> None:

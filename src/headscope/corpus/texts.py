@@ -181,7 +181,12 @@ def read_texts(
 
 
 def sample_texts() -> Texts:
-    """The built-in texts, written for headscope: encyclopaedia-style articles, and some of other shapes and lengths."""
+    """The built-in texts, written for headscope: encyclopaedia-style articles, and some of other shapes and lengths.
+
+    >>> import headscope
+    >>> next(iter(headscope.sample_texts())).origin
+    'sample/ada-lovelace.txt'
+    """
     folder = resources.files("headscope") / "data" / "texts"
     articles = sorted((item for item in folder.iterdir() if item.name.endswith(".txt")), key=lambda i: i.name)
     texts = {f"sample/{article.name}": article.read_text("utf-8") for article in articles}

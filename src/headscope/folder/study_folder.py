@@ -47,6 +47,9 @@ class StudyFolder:
     """What a study folder holds. A folder of an older version opens too: what it lacks is absent.
 
     `heads` and `layers` are DataFrames, `arrays` a mapping of numpy arrays, `manifest` says what was run.
+
+    >>> import headscope
+    >>> headscope.read("wiki").manifest.counts.windows  # doctest: +SKIP
     """
 
     suffix = ""
@@ -59,7 +62,10 @@ class StudyFolder:
     @cached_property
     def heads(self) -> pd.DataFrame:
         """A row per layer and head; `headscope.columns()` says what each column means. `role`: what the head does,
-        empty where it has none, or before `headscope nulls`."""
+        empty where it has none, or before `headscope nulls`.
+
+        >>> study.heads.query("layer == 5").set_index("head")["mean_distance"]  # doctest: +SKIP
+        """
         return self.table("heads").assign(**{ROLE: "" if self.roles is None else self.roles[ROLE].to_numpy()})
 
     @cached_property
@@ -70,12 +76,18 @@ class StudyFolder:
 
     @cached_property
     def layers(self) -> pd.DataFrame:
-        """A row per layer."""
+        """A row per layer: the columns of `heads` over all its heads, and what only a layer has.
+
+        >>> study.layers[["layer", "same_sentence_probability", "same_sentence_chance"]]  # doctest: +SKIP
+        """
         return self.table("layers")
 
     @cached_property
     def arrays(self) -> ArrayFile:
-        """Maps, histograms and sums over all windows, by name; (L, H, ...)."""
+        """Maps, histograms and sums over all windows, by name; (L, H, ...).
+
+        >>> study.arrays["distance_histogram"][5, 8]  # doctest: +SKIP
+        """
         specs = array_specs(*self.size, self.manifest.gives)
         return ArrayFile(self.folder / ARRAYS, specs, self.manifest.arrays)
 
@@ -97,7 +109,10 @@ class StudyFolder:
     @cached_property
     def intervals(self) -> pd.DataFrame:
         """A row per layer, head (-1: the layer) and column: `value`, and from `low` to `high` its 95 % interval, by
-        leaving out one group of texts after the other; `groups`: how many. With fewer than 8 there is none."""
+        leaving out one group of texts after the other; `groups`: how many. With fewer than 8 there is none.
+
+        >>> study.intervals.query("column == 'repeat_probability' and layer == 5")  # doctest: +SKIP
+        """
         if INTERVALS not in (self.manifest.tables or {}):
             raise AbsentError(f"{self.folder} has no intervals; run the study again to have them.")
         return self.table(INTERVALS)
@@ -151,6 +166,7 @@ class StudyFolder:
 
     @property
     def model_name(self) -> str:
+        """What the model was asked for by."""
         return self.manifest.model.name
 
     @property

@@ -32,7 +32,11 @@ from headscope.run import checkpoints
 @dataclass(frozen=True)
 class Check:
     """One thing that was looked at; `problem` is None where it is right. note: what else there is to say of it.
-    checked: false where there is nothing to hold it against, because an older version did not keep it."""
+    checked: false where there is nothing to hold it against, because an older version did not keep it.
+
+    >>> Check("arrays.safetensors", "it is not the file that the study wrote").problem
+    'it is not the file that the study wrote'
+    """
 
     what: str
     problem: str | None

@@ -71,6 +71,7 @@ class Compared:
 
     @property
     def models(self) -> list[str]:
+        """The labels of the studies, in order."""
         return list(self.studies)
 
     @property
@@ -90,14 +91,17 @@ class Compared:
 
     @property
     def same_model(self) -> bool:
+        """Whether the studies are of the same weights."""
         return same_model(self._manifests)
 
     @property
     def same_texts(self) -> bool:
+        """Whether they are of the same windows."""
         return same_texts(self._manifests)
 
     @property
     def why_not_head_by_head(self) -> str | None:
+        """One sentence where heads can't be compared one by one; None where they can."""
         return why_not(self.studies)
 
     @cached_property
@@ -119,6 +123,7 @@ class Compared:
 
     @cached_property
     def table(self) -> pd.DataFrame:
+        """A row per model and layer."""
         found = []
         for name, study in self.studies.items():
             nulls: dict[str, pd.DataFrame] = {null: _by_depth(name, one) for null, one in study.nulls.items()}
@@ -143,6 +148,7 @@ class Compared:
 
     @cached_property
     def claims(self) -> pd.DataFrame:
+        """A row per claim of the paper, a column per model: the verdict."""
         judged = self.judged if self.of_texts else {name: [] for name in self.models}
         first = next(iter(judged.values()))
         verdicts = {name: [claim.verdict for claim in found] for name, found in judged.items()}
@@ -185,6 +191,7 @@ class Compared:
 
     @cached_property
     def matches(self) -> pd.DataFrame:
+        """Heads of two models that are each other's nearest, the most alike first."""
         return match_heads({name: study.heads for name, study in self.studies.items()})
 
     @property

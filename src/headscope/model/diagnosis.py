@@ -32,6 +32,9 @@ class Diagnosis:
 
     way: what was compared. others: the layers without attention, and what they are. reason: why there is
     nothing to compare.
+
+    >>> import headscope
+    >>> headscope.doctor("minilm")[0].right  # doctest: +SKIP
     """
 
     name: str

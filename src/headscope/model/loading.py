@@ -45,6 +45,10 @@ class Model:
     of two towers, for texts and for images, has both.
 
     `headscope.load` makes one, by a name or of a network of your own; `Model(network, tokenizer, "my model")` names it.
+
+    >>> import headscope
+    >>> headscope.load("minilm").longest  # doctest: +SKIP
+    512
     """
 
     network: Any
@@ -57,6 +61,7 @@ class Model:
 
     @property
     def device(self) -> torch.device:
+        """Where the network lies."""
         device: torch.device = next(self.network.parameters()).device
         return device
 
@@ -67,6 +72,7 @@ class Model:
 
     @property
     def architecture(self) -> str:
+        """The class of the network."""
         return type(self.network).__name__
 
     @property

@@ -95,10 +95,12 @@ class OneText:
 
     @property
     def size(self) -> int:
+        """How many tokens there are."""
         return len(self.tokens)
 
     @property
     def layers(self) -> list[int]:
+        """The numbers of the layers that were measured."""
         return self.attention.layers
 
     @property
@@ -113,6 +115,7 @@ class OneText:
 
     @property
     def pieces(self) -> list[str]:
+        """The characters of the text that each token covers; none for special ones."""
         return [self.text[left:right] for left, right in zip(self.start, self.end, strict=True)]
 
     @property

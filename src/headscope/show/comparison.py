@@ -31,6 +31,10 @@ class Comparison(Compared):
     matches: heads of two models that are each other's nearest. sentences: what is common and what is not.
     roles: a row per model and role. beside: a row per model and quantity, beside chance and nulls.
     differences: of two studies of the same shape, a row per layer, head and column: what the second has less the first.
+
+    >>> import headscope
+    >>> comparison = headscope.compare("base", "tuned")  # doctest: +SKIP
+    >>> comparison.sentences, comparison.table  # doctest: +SKIP
     """
 
     def figure(self) -> Figure:

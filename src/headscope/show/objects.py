@@ -25,6 +25,10 @@ class View(OneText):
     """One text, looked at closely in every head; `headscope.inspect` makes one. A notebook shows it.
 
     study: of the same model; what it says of a head is shown beside what the head does here.
+
+    >>> import headscope
+    >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
+    >>> view.tokens, view.attention[5, 8], view.pairs(layer=5, head=8)  # doctest: +SKIP
     """
 
     study: StudyFolder | None = None
@@ -67,7 +71,14 @@ class View(OneText):
 class Study(StudyFolder):
     """A finished study, read from its folder; neither the model nor the texts are needed. A notebook shows it.
 
-    `heads` and `layers` are DataFrames, `arrays` a mapping of numpy arrays, `manifest` says what was run.
+    `heads` and `layers` are DataFrames, `arrays` a mapping of numpy arrays, `manifest` says what was run. `intervals`:
+    how sure each number is; `beside`: what it is held against; `roles`: what each head does, after `headscope.nulls`.
+
+    >>> import headscope
+    >>> study = headscope.read("wiki")  # doctest: +SKIP
+    >>> study.heads.nlargest(3, "repeat_probability")[["layer", "head", "repeat_probability"]]  # doctest: +SKIP
+    >>> study.intervals.query("column == 'mean_distance' and head == -1")  # doctest: +SKIP
+    >>> study.figure(7)  # doctest: +SKIP
     """
 
     @cached_property
@@ -158,6 +169,10 @@ class Segmentation(CutText):
 
     `segments` is a list, `to_frame()` a DataFrame, `heads` the choice of heads, `scores` how clear a boundary is at
     each of the `places` where one could be.
+
+    >>> import headscope
+    >>> cut = headscope.segment("minilm", Path("talk.txt"))  # doctest: +SKIP
+    >>> cut.to_frame()  # doctest: +SKIP
     """
 
     def html(self) -> str:
