@@ -11,7 +11,20 @@ import pytest
 import headscope
 
 ROOT = Path(headscope.__file__).parent
-ROOMS = ("corpus", "model", "measure", "one_text", "segments", "run", "folder", "insight", "show", "jobs", "cli")
+ROOMS = (
+    "corpus",
+    "model",
+    "measure",
+    "one_text",
+    "segments",
+    "run",
+    "folder",
+    "insight",
+    "show",
+    "jobs",
+    "server",
+    "cli",
+)
 """In the order of the road. What lies beside them, errors and the like, every room may use."""
 VERBS = ("study", "inspect", "compare", "segment", "ablate", "doctor", "merge", "verify", "read", "load")
 

@@ -12,7 +12,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from headscope.arguments import nearest
-from headscope.cli import compare, doctor, figures, inspect, merge, nulls, report, reproduce, segment, study, verify
+from headscope.cli import (
+    compare,
+    doctor,
+    explore,
+    figures,
+    inspect,
+    merge,
+    nulls,
+    report,
+    reproduce,
+    segment,
+    study,
+    verify,
+)
 from headscope.cli.streams import LOST, LostOutput, Streams
 from headscope.console import say
 from headscope.errors import HeadscopeError
@@ -88,6 +101,7 @@ def _verb(name: str, module: ModuleType) -> None:
 _verb("study", study)
 _verb("nulls", nulls)
 _verb("inspect", inspect)
+_verb("explore", explore)
 _verb("segment", segment)
 _verb("compare", compare)
 _verb("doctor", doctor)

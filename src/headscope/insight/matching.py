@@ -52,6 +52,22 @@ def match_heads(heads: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(found).sort_values("difference", kind="stable", ignore_index=True)
 
 
+def nearest_heads(heads: pd.DataFrame, count: int) -> list[list[tuple[int, int, float]]]:
+    """Of each row of a study's `heads`, the other heads of the same model whose profiles differ least: layer, head and
+    difference, as `match_heads` has it. A head without high pairs has none."""
+    ranked = _profiles({"": heads})[""]
+    rows = ranked.index.get_level_values(-1)
+    profiles = _columns(ranked)
+    places = ranked[PLACE].to_numpy().tolist()
+    found: list[list[tuple[int, int, float]]] = [[] for _ in range(len(heads))]
+    for row, profile in zip(rows, profiles, strict=True):
+        apart = np.abs(profiles - profile).mean(1)
+        apart[rows == row] = np.inf
+        nearest = np.argsort(apart, kind="stable")[:count]
+        found[row] = [(*places[k], round(float(apart[k]), 3)) for k in nearest if np.isfinite(apart[k])]
+    return found
+
+
 def _profiles(heads: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     shared = [name for name in PROFILE if all(name in table for table in heads.values())]
     whole = pd.concat({name: table[[*PLACE, *shared]] for name, table in heads.items()}, names=["model"])

@@ -20,6 +20,7 @@ from headscope.one_text.look import look
 from headscope.options import Options, Sentences, Similarity, Special, Stack
 from headscope.show.objects import Study, View
 from headscope.speaking import option
+from headscope.wording import counted
 
 LONGEST = 512
 """Tokens of a text that `inspect` takes unless told otherwise; a model may take fewer."""
@@ -31,6 +32,7 @@ def inspect(
     text: Any,
     *,
     length: int | None = None,
+    window: int = 0,
     threshold: float = 0.3,
     line_threshold: float = 0.3,
     special: Special = "keep",
@@ -40,11 +42,12 @@ def inspect(
     stack: Stack | None = None,
     study: StudyFolder | str | os.PathLike[str] | None = None,
 ) -> View:
-    """Look at one text closely: its first window, in every head.
+    """Look at one text closely: one window of it, in every head.
 
     text: a string, or the `Path` of a file that holds one text; a pair of strings, as in `("premise", "hypothesis")`;
     or token ids, one row of them. length: the most tokens to take; by default as many as the model takes, up to 512,
-    and of token ids all. A shorter text is not padded. layers: those to keep, -1 is the last; by default all.
+    and of token ids all. A shorter text is not padded. window: which of that many tokens, by default the first.
+    layers: those to keep, -1 is the last; by default all.
     similarity: of the outputs as they are (dot), less their mean over the window (centred), or of length 1 (cosine).
     stack: of an encoder-decoder, which of its stacks of layers.
     study: of the same model, or its folder; the view shows beside each head what it says of it.
@@ -53,9 +56,7 @@ def inspect(
     >>> view = headscope.inspect("minilm", "The cat sat. The cat slept.")  # doctest: +SKIP
     >>> view.pairs(layer=5, head=8)  # doctest: +SKIP
     """
-    given = _only_text(text)
-    if given is None or not (given.text.strip() or given.given):
-        raise HeadscopeError("The text is empty; there is nothing to look at.")
+    given = _given(text)
     if study is not None and not isinstance(study, StudyFolder):
         study = Study(study)
     model = as_model(model)
@@ -75,19 +76,31 @@ def inspect(
         similarity=similarity,
         sentences=sentences,
         layers=_numbered(layers, capture) if layers is not None else None,
-        windows="first",
         short="pad",
         stack=stack,
     )
     counts = Counts()
-    window = next(Cutter(model.tokenizer, options, model.embedding_rows).cut(given, counts), None)
-    if window is None:
-        raise HeadscopeError("The text holds no token of this model; there is nothing to look at.")
+    cutter = Cutter(model.tokenizer, options, model.embedding_rows)
+    chosen = next(cutter.cut(given, counts, window + 1, lambda number: number == window), None)
+    if chosen is None:
+        raise HeadscopeError(
+            f"The text has {counted(counts.windows, 'window')} of {length} tokens; there is no window {window}."
+            if counts.windows
+            else "The text holds no token of this model; there is nothing to look at."
+        )
     refuse_unknown(counts, model.name)
-    batch = unpadded(window)
+    batch = unpadded(chosen)
     prove(capture, *capture.inputs(batch), capture.types(batch))
-    seen = look(model, capture, window, options)
+    seen = look(model, capture, chosen, options)
     return View(**{item.name: getattr(seen, item.name) for item in fields(seen)}, study=study)
+
+
+def count_windows(model: Model, text: Any, length: int) -> int:
+    """How many windows of that many tokens a text has; the last may be shorter."""
+    counts = Counts()
+    cutter = Cutter(model.tokenizer, Options(length=length, short="pad"), model.embedding_rows)
+    next(cutter.cut(_given(text), counts, wanted=lambda number: False), None)
+    return counts.windows
 
 
 def _check_study(study: StudyFolder, model: Model, capture: Capture) -> None:
@@ -109,6 +122,13 @@ def _check_study(study: StudyFolder, model: Model, capture: Capture) -> None:
             f"{study.folder} is a study of the stack {facts.stack}, and this is {capture.stack}; "
             f"give {option('stack', facts.stack)}, or another study."
         )
+
+
+def _given(text: Any) -> Text:
+    given = _only_text(text)
+    if given is None or not (given.text.strip() or given.given):
+        raise HeadscopeError("The text is empty; there is nothing to look at.")
+    return given
 
 
 def _only_text(text: Any) -> Text | None:
