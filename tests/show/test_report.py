@@ -23,8 +23,9 @@ from headscope.measure.catalogue import columns
 from headscope.model.loading import Model
 from headscope.show import figures
 from headscope.show.figures.of_findings import versions
+from headscope.show.numbers import shown
 from headscope.show.report import content, page, pictures, slider, summary, write_report
-from headscope.show.report.tables import columns_of, shown
+from headscope.show.report.tables import columns_of
 
 SCRIPT = "<script>alert(1)</script>"
 LONG_WORD = "abcdefghij" * 1000

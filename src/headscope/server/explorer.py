@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from headscope.errors import HeadscopeError
+from headscope.insight.about_heads import about_study_beside
 from headscope.jobs.inspecting import count_windows, inspect
 from headscope.model.loading import Model
 from headscope.show.objects import Study, View
@@ -66,9 +66,7 @@ class Explorer:
         length = min(length, loaded.longest or length)
         view = self._model_thread.submit(inspect, loaded, text, length=length, window=window).result()
         mine = self._study if self._study and self._study.manifest.model.weights_sha256 == loaded.weights_hash else None
-        return _json(
-            {**pack(_beside(view, mine)), "windows": count_windows(loaded, text, length), "fits": mine is not None}
-        )
+        return _json({**_packed(view, mine), "windows": count_windows(loaded, text, length), "fits": mine is not None})
 
     @cached_property
     def study(self) -> str:
@@ -80,7 +78,7 @@ class Explorer:
 
     @cached_property
     def example(self) -> str:
-        return _json({**pack(_beside(self._opened.example, self._opened)), "windows": 1, "fits": True})
+        return _json({**_packed(self._opened.example, self._opened), "windows": 1, "fits": True})
 
     @property
     def _opened(self) -> Study:
@@ -96,8 +94,8 @@ class Explorer:
             return False
 
 
-def _beside(view: View, study: Study | None) -> View:
-    return replace(view, study=study)
+def _packed(view: View, study: Study | None) -> dict[str, Any]:
+    return {**pack(view, effort=1), "aboutStudy": None if study is None else about_study_beside(view, study)}
 
 
 def _json(content: dict[str, Any]) -> str:

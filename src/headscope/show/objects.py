@@ -63,9 +63,9 @@ class View(OneText):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from headscope.show.pages.view_snippet import snippet
+        from headscope.show.pages.view_page import in_notebook
 
-        return snippet(self)
+        return in_notebook(self)
 
 
 class Study(StudyFolder):

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from headscope.corpus.null_kinds import CALLED
 from headscope.errors import HeadscopeError
@@ -28,6 +29,8 @@ from headscope.show.report.pictures import pictures
 from headscope.show.report.roles import roles_shown
 from headscope.show.report.slider import slider
 from headscope.show.report.tables import columns_of, nulls_of
+from headscope.show.viewer.page import frame, script_source
+from headscope.show.viewer.text_page import text_page
 from headscope.wording import capital, counted, listed, model_label, percent, ranges
 
 if TYPE_CHECKING:
@@ -96,6 +99,7 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
         style=style,
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        viewer_source=script_source(),
     )  # fmt: skip
 
 
@@ -291,4 +295,11 @@ def _example(study: StudyFolder) -> dict[str, Any] | None:
         view = study.example
     except HeadscopeError:
         return None
-    return {"origin": view.origin, "text": view.text, "continues": view.continues}
+    place = view.telling_heads(count=1)[0]
+    inside = text_page(view, place, study, "<p>Figures of this text stand in the report itself.</p>")
+    return {
+        "origin": view.origin,
+        "text": view.text,
+        "continues": view.continues,
+        "viewer": Markup(frame(inside, "Every head on this text")),
+    }

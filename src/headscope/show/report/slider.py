@@ -20,7 +20,7 @@ from headscope.insight.findings import Finding
 from headscope.measure.bins import THRESHOLDS
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
-from headscope.show.report.tables import shown
+from headscope.show.numbers import shown
 from headscope.wording import listed
 
 

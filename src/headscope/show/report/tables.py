@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.insight.beside import Ends, of_null
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
+from headscope.show.numbers import shown
 
 
 @dataclass(frozen=True)
@@ -70,24 +71,6 @@ def nulls_of(study: StudyFolder, table: str) -> OfNulls:
         for name in measured
         if name in getattr(study, table)
     }
-
-
-def shown(value: float, term: Column) -> str:
-    """A number as tables show it: shares in percent, a dash where there is none.
-
-    >>> shown(0.4644, columns()["same_sentence_probability"]), shown(float("nan"), columns()["mean_distance"])
-    ('46.4', '–')
-    """
-    return "–" if np.isnan(value) else _FORMATS[term.unit](value)
-
-
-_FORMATS: dict[str, Callable[[float], str]] = {
-    "share": lambda value: f"{value * 100:.1f}",
-    "tokens": lambda value: f"{value:.1f}",
-    "count": lambda value: f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:,.1f}",
-    "number": lambda value: f"{value:.0f}",
-    "difference": lambda value: f"{value:+.3f}",
-}
 
 
 def _column(table: pd.DataFrame, term: Column, ends: Ends, nulls: OfNulls) -> ShownColumn:

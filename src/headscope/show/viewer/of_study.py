@@ -16,7 +16,7 @@ from headscope.insight.matching import nearest_heads
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.figures.role_marks import marked
-from headscope.show.report.tables import shown
+from headscope.show.numbers import shown
 from headscope.show.viewer.packing import ALIKE, deflated
 from headscope.wording import model_label
 
@@ -83,7 +83,7 @@ def _maps(maps: list[NDArray[Any]]) -> tuple[list[tuple[float, float]], str]:
         step = (high - low) / WIDEST or 1.0
         scales.append((low, step))
         whole.append(np.rint((each - low) / step).astype("<u2").reshape(-1))
-    return scales, deflated(np.concatenate(whole))
+    return scales, deflated(np.concatenate(whole), 1)
 
 
 def _column(study: StudyFolder, term: Column, ends: tuple[NDArray[Any], NDArray[Any]] | None) -> dict[str, Any]:

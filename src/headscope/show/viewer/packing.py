@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,9 @@ from headscope.corpus.windows import KINDS
 from headscope.measure.definitions import compared, context_similarity, normalise, pairs_among
 from headscope.one_text.alike import most_alike
 from headscope.one_text.describing import about_view, nothing_singled_out, segments, stands_out
+from headscope.one_text.telling import Place
+from headscope.one_text.view import OneText
 from headscope.wording import isolated, model_label, short
-
-if TYPE_CHECKING:
-    from headscope.show.objects import View
 
 Array = NDArray[Any]
 
@@ -40,8 +39,9 @@ ALIKE = 6
 """Heads most alike that are named of each head."""
 
 
-def pack(view: View) -> dict[str, Any]:
-    """All that the page shows of one text."""
+def pack(view: OneText, effort: int = 6) -> dict[str, Any]:
+    """All that the page shows of one text; what a study says of it comes from `of_study`. effort: to make it small,
+    1 to 9."""
     alike = most_alike(view, ALIKE)
     return {
         "kind": "text",
@@ -50,7 +50,6 @@ def pack(view: View) -> dict[str, Any]:
         "origin": view.origin,
         "continues": view.continues,
         "notice": nothing_singled_out(view),
-        "aboutStudy": view.about_study,
         "layers": view.layers,
         "heads": view.heads,
         "size": view.size,
@@ -70,7 +69,8 @@ def pack(view: View) -> dict[str, Any]:
         "telling": view.telling_heads(),
         "own": _own_numbers(view),
         "measured": [
-            [_head(view, layer, head, alike[layer, head]) for head in range(view.heads)] for layer in view.layers
+            [_head(view, layer, head, alike[layer, head], effort) for head in range(view.heads)]
+            for layer in view.layers
         ],
     }
 
@@ -97,7 +97,7 @@ def levels(size: int) -> int:
     return 6 if size > LONG else 16
 
 
-def exact_values(view: View, layer: int, head: int) -> list[tuple[int, float]]:
+def exact_values(view: OneText, layer: int, head: int) -> list[tuple[int, float]]:
     """Pairs that rounded outputs put on the wrong side of the threshold, or too near to it: i * S + j, and N."""
     whole, scale = packed_output(view.output[layer, head])
     rounded = whole.astype(np.float64) * scale[:, None].astype(np.float64)
@@ -110,11 +110,11 @@ def exact_values(view: View, layer: int, head: int) -> list[tuple[int, float]]:
     return list(zip(places.tolist(), here.reshape(-1)[places].tolist(), strict=True))
 
 
-def deflated(array: Array) -> str:
-    return base64.b64encode(zlib.compress(array.tobytes(), 6)).decode("ascii")
+def deflated(array: Array, effort: int) -> str:
+    return base64.b64encode(zlib.compress(array.tobytes(), effort)).decode("ascii")
 
 
-def _head(view: View, layer: int, head: int, alike: list[tuple[tuple[int, int], float]]) -> dict[str, Any]:
+def _head(view: OneText, layer: int, head: int, alike: list[tuple[Place, float]], effort: int) -> dict[str, Any]:
     whole, scale = packed_output(view.output[layer, head])
     little = np.concatenate([scale.astype("<f4").view(np.uint8), whole.astype("<i2").reshape(-1).view(np.uint8)])
     return {
@@ -123,12 +123,12 @@ def _head(view: View, layer: int, head: int, alike: list[tuple[tuple[int, int], 
         "lines": view.lines(layer, head).position.tolist(),
         "exact": exact_values(view, layer, head),
         "alike": [[*place, round(value, 3)] for place, value in alike],
-        "z": deflated(little),
-        "a": deflated(packed_attention(view.attention[layer, head])),
+        "z": deflated(little, effort),
+        "a": deflated(packed_attention(view.attention[layer, head]), effort),
     }
 
 
-def _own_numbers(view: View) -> dict[str, list[list[float]]]:
+def _own_numbers(view: OneText) -> dict[str, list[list[float]]]:
     """Columns of a study that follow from A alone, of this text: a row a layer, a number a head."""
     attention = np.asarray(view.attention)
     size = view.size

@@ -43,7 +43,7 @@ def policy(server: bool = False, static: bool = False) -> str:
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src 'sha256-{_hash(script())}'",
+            f"script-src {script_source()}",
             f"style-src {styles}",
             "img-src data: blob:",
             *(["connect-src 'self'"] if server else []),
@@ -51,6 +51,11 @@ def policy(server: bool = False, static: bool = False) -> str:
             "form-action 'none'",
         ]
     )
+
+
+def script_source() -> str:
+    """What a page that the viewer is embedded in must allow to run."""
+    return f"'sha256-{_hash(script())}'"
 
 
 def frame(page: str, title: str) -> str:

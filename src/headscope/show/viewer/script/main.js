@@ -68,7 +68,7 @@ class Page {
   // A pane in its place; the first one alone closes the second.
   async put(place, text) {
     const { state } = this;
-    if (state.layer === null || state.head === null) [state.layer, state.head] = text.telling?.[0] ?? [text.layers.at(-1), 0];
+    if (state.layer === null || state.head === null) [state.layer, state.head] = text.open ?? text.telling?.[0] ?? [text.layers.at(-1), 0];
     const study = this.study && text.fits !== false ? this.study : null;
     const pane = new Pane(text, study, state, (layer, head) => this.choose(layer, head), (token) => { if (place === 0) { state.token = token; this.remember(); } });
     if (place === 0 && text.kind !== "sums" && state.token < text.size) pane.token = state.token;

@@ -119,9 +119,19 @@ export class Maps {
     context.beginPath();
     context.rect(edge, edge, side, side);
     context.clip();
+    if (what === "similarity" && cell * dots < 1.5) this.dots(context, edge, cell);
     this.marks(context, what, edge, cell, side);
     context.restore();
     if (edge) this.axes(context, edge, cell);
+  }
+
+  // Where a cell is smaller than a dot of the screen, a high pair would be lost.
+  dots(context, edge, cell) {
+    const { size } = this.text, { row, column } = this.shown;
+    for (const k of this.head.found) {
+      context.fillStyle = css("similarity", this.head.normalised[k]);
+      context.fillRect(edge + (Math.floor(k / size) - column) * cell - 0.5, edge + ((k % size) - row) * cell - 0.5, 2, 2);
+    }
   }
 
   marks(context, what, edge, cell, side) {

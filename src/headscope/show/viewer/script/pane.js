@@ -7,6 +7,7 @@ import { atlasSheet, headSheet, markup, savePng, saveText } from "./saving.js";
 import { PairTable, alike, csv, numbers } from "./tables.js";
 import { Tokens } from "./tokens.js";
 
+const FEW = 3000; // high pairs that may be drawn one by one
 const saver = (label, title, onclick) => make("button", { type: "button", textContent: label, title, onclick });
 
 export class Pane {
@@ -129,7 +130,10 @@ export class Pane {
     const shares = this.isText ? null : text.highShare(place, head);
     const largest = this.isText ? 1 : highest(matrix);
     const weight = this.isText ? 1 : highest(this.attention);
+    if (this.isText) this.high = text.high(matrix, this.threshold);
+    const found = this.high?.found ?? [];
     this.maps.show({
+      found: found.length < FEW ? found : [],
       normalised: matrix, attention: this.attention, labels: text.labels, lines: measured.lines, threshold: this.isText ? this.threshold : null,
       high: shares ? (k) => shares[k] * largest : (k) => (matrix[k] > limit ? matrix[k] : 0),
       belowSays: shares ? "how often a pair is high" : `high pairs, above ${this.threshold.toFixed(2)}`, largest, largestWeight: weight, small: this.isText ? text.small : 0,
@@ -143,7 +147,6 @@ export class Pane {
 
   measureText(measured) {
     const { text, place, head } = this;
-    this.high = text.high(this.normalised, this.threshold);
     this.received = new Float64Array(text.size);
     for (let k = 0; k < this.attention.length; k++) this.received[k % text.size] += this.attention[k];
     this.pairs.show(this.name, this.normalised, this.high.found);

@@ -1,0 +1,28 @@
+"""Numbers as tables show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from headscope.measure.declaration import Column
+
+
+def shown(value: float, term: Column) -> str:
+    """A number as tables show it: shares in percent, a dash where there is none.
+
+    >>> from headscope.measure.catalogue import columns
+    >>> shown(0.4644, columns()["same_sentence_probability"]), shown(float("nan"), columns()["mean_distance"])
+    ('46.4', '–')
+    """
+    return "–" if np.isnan(value) else _FORMATS[term.unit](value)
+
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "share": lambda value: f"{value * 100:.1f}",
+    "tokens": lambda value: f"{value:.1f}",
+    "count": lambda value: f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:,.1f}",
+    "number": lambda value: f"{value:.0f}",
+    "difference": lambda value: f"{value:+.3f}",
+}
