@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -84,6 +85,19 @@ def gte_small() -> Model:
     if not GTE_SMALL.is_dir():
         pytest.skip("gte-small is not beside the project (../shared/models/gte-small)")
     return headscope.load(str(GTE_SMALL), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, where there is one."""
+    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("Chromium is not installed")
+    with driver.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

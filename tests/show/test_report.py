@@ -339,18 +339,6 @@ def test_a_folder_without_a_study_is_refused(tmp_path):
     assert "is not a study folder" in told.output
 
 
-@pytest.fixture(scope="module")
-def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("Chromium is not installed")
-    with driver.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def opened(browser):
     """Open a page; whatever it asks for, says or pops up is an error."""

@@ -17,6 +17,7 @@ from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.proof import prove
 from headscope.one_text.look import look
+from headscope.one_text.view import OneText
 from headscope.options import Options, Sentences, Similarity, Special, Stack
 from headscope.show.objects import Study, View
 from headscope.speaking import option
@@ -65,9 +66,9 @@ def inspect(
         if given.given is not None:
             length = Cutter(model.tokenizer, Options(), model.embedding_rows).length_of_rows([given])
     model.check_length(length)
-    capture = Capture(model.network, stack)
+    looking = Looking(model, stack)
     if study is not None:
-        _check_study(study, model, capture)
+        _check_study(study, model, looking.capture)
     options = Options(
         length=length,
         threshold=threshold,
@@ -75,24 +76,41 @@ def inspect(
         special=special,
         similarity=similarity,
         sentences=sentences,
-        layers=_numbered(layers, capture) if layers is not None else None,
+        layers=_numbered(layers, looking.capture) if layers is not None else None,
         short="pad",
         stack=stack,
     )
-    counts = Counts()
-    cutter = Cutter(model.tokenizer, options, model.embedding_rows)
-    chosen = next(cutter.cut(given, counts, window + 1, lambda number: number == window), None)
-    if chosen is None:
-        raise HeadscopeError(
-            f"The text has {counted(counts.windows, 'window')} of {length} tokens; there is no window {window}."
-            if counts.windows
-            else "The text holds no token of this model; there is nothing to look at."
-        )
-    refuse_unknown(counts, model.name)
-    batch = unpadded(chosen)
-    prove(capture, *capture.inputs(batch), capture.types(batch))
-    seen = look(model, capture, chosen, options)
+    seen = looking.at(given, options, window)
     return View(**{item.name: getattr(seen, item.name) for item in fields(seen)}, study=study)
+
+
+class Looking:
+    """A model that is looked at texts with, one after the other: its heads are found once, and what is captured of
+    them is proved on the first text."""
+
+    def __init__(self, model: Model, stack: Stack | None = None) -> None:
+        self.model = model
+        self.capture = Capture(model.network, stack)
+        self._proved = False
+
+    def at(self, text: Any, options: Options, window: int = 0) -> OneText:
+        """One window of a text, in every head."""
+        model, counts = self.model, Counts()
+        cutter = Cutter(model.tokenizer, options, model.embedding_rows)
+        chosen = next(cutter.cut(_given(text), counts, window + 1, lambda number: number == window), None)
+        if chosen is None:
+            raise HeadscopeError(
+                f"The text has {counted(counts.windows, 'window')} of {options.length} tokens; "
+                f"there is no window {window}."
+                if counts.windows
+                else "The text holds no token of this model; there is nothing to look at."
+            )
+        refuse_unknown(counts, model.name)
+        if not self._proved:
+            batch = unpadded(chosen)
+            prove(self.capture, *self.capture.inputs(batch), self.capture.types(batch))
+            self._proved = True
+        return look(model, self.capture, chosen, options)
 
 
 def count_windows(model: Model, text: Any, length: int) -> int:

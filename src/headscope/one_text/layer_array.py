@@ -12,21 +12,22 @@ from headscope.errors import HeadscopeError
 from headscope.wording import ranges
 
 Array = NDArray[Any]
+MOST_KEPT = 2**25
 
 
 class LayerArray:
     """An array (L, H, ...) that is indexed by the number of a layer, not by its place among those measured.
 
     `array[11, 8]` is head 8 of layer 11, `array[11]` all heads of layer 11, `array[-1]` the last layer
-    measured; `np.asarray(array)` is the whole. With `function`, what is asked for goes through it first; the newest
-    head is remembered, since several questions about one head come in a row.
+    measured; `np.asarray(array)` is the whole. With `function`, what is asked for goes through it first; heads are
+    remembered up to MOST_KEPT bytes, since several questions about one head come in a row.
     """
 
     def __init__(self, layers: list[int], stored: Array, function: Callable[[Array], Array] | None = None) -> None:
         self.layers = layers
         self._stored = stored
         self._function = function
-        self._newest: tuple[tuple[int, int], Array] | None = None
+        self._kept: dict[tuple[int, int], Array] = {}
 
     def __getitem__(self, key: int | tuple[Any, ...]) -> Array:
         layer, *rest = key if isinstance(key, tuple) else (key,)
@@ -58,10 +59,12 @@ class LayerArray:
     def _of_head(self, place: int, head: int) -> Array:
         if self._function is None:
             return self._stored[place, head]  # type: ignore[no-any-return]
-        newest = self._newest
-        if newest is None or newest[0] != (place, head):
-            self._newest = newest = (place, head), self._function(self._stored[place, head])
-        return newest[1].copy()
+        if (place, head) not in self._kept:
+            made = self._function(self._stored[place, head])
+            if (len(self._kept) + 1) * made.nbytes > MOST_KEPT:
+                self._kept.clear()
+            self._kept[place, head] = made
+        return self._kept[place, head].copy()
 
     def _through(self, chosen: Array) -> Array:
         return self._function(chosen) if self._function else chosen

@@ -10,9 +10,11 @@ from typing import Any
 
 from headscope.errors import HeadscopeError
 from headscope.insight.about_heads import about_study_beside
-from headscope.jobs.inspecting import count_windows, inspect
+from headscope.jobs.inspecting import Looking, count_windows
 from headscope.model.loading import Model
-from headscope.show.objects import Study, View
+from headscope.one_text.view import OneText
+from headscope.options import Options
+from headscope.show.objects import Study
 from headscope.show.viewer.of_study import has_sums, pack_study, pack_sums
 from headscope.show.viewer.packing import pack
 from headscope.wording import model_label
@@ -34,7 +36,7 @@ class Explorer:
     """models: those that texts can be looked at with; the first is that of the study, where there is one."""
 
     def __init__(self, models: Sequence[Model], study: Study | None = None) -> None:
-        self._models = {model.name: model for model in models}
+        self._models = {model.name: Looking(model) for model in models}
         self._study = study
         self._model_thread = ThreadPoolExecutor(1)
         """One text at a time, in one thread: several at once would share the same cores and all be late."""
@@ -48,7 +50,7 @@ class Explorer:
         study = self._study
         return {
             "models": [{"name": name, "label": model_label(name)} for name in self._models],
-            "longest": min([LONGEST, *(model.longest or LONGEST for model in self._models.values())]),
+            "longest": min([LONGEST, *(looking.model.longest or LONGEST for looking in self._models.values())]),
             "limit": MOST_CHARACTERS,
             "study": study and {"example": self._has_example, "sums": has_sums(study)},
             "first": {"from": "example"}
@@ -62,11 +64,18 @@ class Explorer:
         """A window of a text, packed for the viewer, as JSON."""
         if model not in self._models:
             raise HeadscopeError(f"There is no model {model!r} here; start headscope explore with --model {model}.")
-        loaded = self._models[model]
-        length = min(length, loaded.longest or length)
-        view = self._model_thread.submit(inspect, loaded, text, length=length, window=window).result()
+        looking = self._models[model]
+        loaded = looking.model
+        options = Options(length=min(length, loaded.longest or length), short="pad")
+        view = self._model_thread.submit(looking.at, text, options, window).result()
         mine = self._study if self._study and self._study.manifest.model.weights_sha256 == loaded.weights_hash else None
-        return _json({**_packed(view, mine), "windows": count_windows(loaded, text, length), "fits": mine is not None})
+        return _json(
+            {
+                **_packed(view, mine),
+                "windows": count_windows(loaded, text, options.length),
+                "fits": mine is not None,
+            }
+        )
 
     @cached_property
     def study(self) -> str:
@@ -94,7 +103,7 @@ class Explorer:
             return False
 
 
-def _packed(view: View, study: Study | None) -> dict[str, Any]:
+def _packed(view: OneText, study: Study | None) -> dict[str, Any]:
     return {**pack(view, effort=1), "aboutStudy": None if study is None else about_study_beside(view, study)}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.corpus.windows import KINDS
-from headscope.measure.definitions import compared, context_similarity, normalise, pairs_among
+from headscope.measure.definitions import attention_lines, compared, context_similarity, normalise, pairs_among
 from headscope.one_text.alike import most_alike
 from headscope.one_text.describing import about_view, nothing_singled_out, segments, stands_out
 from headscope.one_text.telling import Place
@@ -27,10 +27,8 @@ Array = NDArray[Any]
 
 FINE = 2**15 - 1
 """Steps from 0 to the largest number of a row of Z, and from 0 to 1 of a weight."""
-SMALL = 1 / 64
-"""Weights below it are kept coarse."""
 LONG = 256
-"""Tokens from which on they are kept coarser still."""
+"""Tokens beyond which more weights are kept coarse, and coarser."""
 STRONG = 128
 """The first byte that stands for a weight which is kept in 15 bits."""
 SLACK = 3e-6
@@ -57,7 +55,7 @@ def pack(view: OneText, effort: int = 6) -> dict[str, Any]:
         "threshold": view.threshold,
         "lineThreshold": view.line_threshold,
         "similarity": view.similarity_option,
-        "small": SMALL,
+        "small": small(view.size),
         "levels": levels(view.size),
         "part": view.part.astype(int).tolist(),
         "special": view.special.astype(int).tolist(),
@@ -85,15 +83,21 @@ def packed_output(output: Array) -> tuple[NDArray[np.int16], NDArray[np.float32]
 def packed_attention(attention: Array) -> NDArray[np.uint8]:
     """A (S, S) -> the bytes of its columns, one after the other, then the second bytes of strong weights."""
     weights = np.clip(attention.T.reshape(-1), 0, 1)
-    strong = weights >= SMALL
+    bound = small(len(attention))
+    strong = weights >= bound
     fine = np.rint(FINE * weights[strong]).astype(np.int64)
-    first = np.rint(levels(len(attention)) * np.sqrt(np.minimum(weights, SMALL) / SMALL)).astype(np.uint8)
+    first = np.rint(levels(len(attention)) * np.sqrt(np.minimum(weights, bound) / bound)).astype(np.uint8)
     first[strong] = STRONG + (fine >> 8)
     return np.concatenate([first, (fine & 255).astype(np.uint8)])
 
 
+def small(size: int) -> float:
+    """Weights below it are kept coarse, in a text of that many tokens."""
+    return 1 / 32 if size > LONG else 1 / 64
+
+
 def levels(size: int) -> int:
-    """Steps of weights below SMALL, in a text of that many tokens."""
+    """In how many steps."""
     return 6 if size > LONG else 16
 
 
@@ -120,7 +124,7 @@ def _head(view: OneText, layer: int, head: int, alike: list[tuple[Place, float]]
     return {
         "standsOut": isolated(stands_out(view, layer, head) or ""),
         "crowded": bool(view.singled_out[layer, head].crowded),
-        "lines": view.lines(layer, head).position.tolist(),
+        "lines": np.flatnonzero(attention_lines(view.attention[layer, head], view.line_threshold)).tolist(),
         "exact": exact_values(view, layer, head),
         "alike": [[*place, round(value, 3)] for place, value in alike],
         "z": deflated(little, effort),

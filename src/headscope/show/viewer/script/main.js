@@ -58,7 +58,7 @@ class Page {
       const packed = await fetched(source);
       this.sources = [...this.sources.slice(0, place), source];
       await this.put(place, packed.kind === "sums" ? new Sums(packed) : new Text(packed));
-      this.form.say(packed.windows > 1 ? `Window ${source.window + 1} of ${packed.windows.toLocaleString("en")}.` : "");
+      this.form.say(packed.windows > 1 ? `Window ${source.window}; the text has ${packed.windows.toLocaleString("en")}, numbered from 0.` : "");
     } catch (problem) {
       this.form.say(problem.message, true);
     }

@@ -35,8 +35,9 @@ export class Form {
     } });
     this.file = make("input", { type: "file", accept: ".txt,text/plain", ariaLabel: "A text file", onchange: () => this.read() });
     this.model = choice("Model", models.map(({ name, label }) => [name, label]), models[0]?.name, () => {});
-    this.length = choice("Tokens", [64, 128, 256, 512].filter((length) => length <= longest).map((length) => [length, length]), Math.min(128, longest), () => {});
-    this.window = make("input", { type: "number", min: 1, value: 1, ariaLabel: "Window of the text" });
+    const lengths = [...new Set([64, 128, 256, 512, longest])].filter((length) => length <= longest).sort((a, b) => a - b);
+    this.length = choice("Tokens", lengths.map((length) => [length, length]), lengths.findLast((length) => length <= 128), () => {});
+    this.window = make("input", { type: "number", min: 0, value: 0, title: "Which window of that many tokens, numbered from 0", ariaLabel: "Window of the text" });
     this.status = make("p", { class: "status", role: "status" });
     const button = (label, title, onclick) => make("button", { type: "button", textContent: label, title, onclick });
     const open = (from) => (event) => looked({ from }, event.shiftKey);
@@ -64,7 +65,7 @@ export class Form {
     if (!this.area.value.trim()) return this.say("Type or paste a text first.", true);
     this.looked({
       from: "text", text: this.area.value, model: this.model.lastChild.value, length: Number(this.length.lastChild.value),
-      window: Math.max(0, Number(this.window.value) - 1),
+      window: Number(this.window.value),
     }, beside);
   }
 
@@ -73,7 +74,7 @@ export class Form {
     this.area.value = source.text;
     this.model.lastChild.value = source.model;
     this.length.lastChild.value = source.length;
-    this.window.value = source.window + 1;
+    this.window.value = source.window;
   }
 
   say(words, problem = false) {

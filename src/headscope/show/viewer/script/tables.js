@@ -3,7 +3,7 @@
 import { make, table } from "./dom.js";
 import { copied, saveText } from "./saving.js";
 
-const FIRST = 30, MORE = 500;
+const FIRST = 30, MORE = 1000;
 
 const COLUMNS = [
   { name: "i", label: "i", number: true },
@@ -22,12 +22,17 @@ export const csv = (headings, rows) => [headings, ...rows].map((row) => row.map(
 export class PairTable {
   // pointed([i, j]): null when none is; held(i)
   constructor(text, pointed, held) {
-    Object.assign(this, { text, pointed, held, sort: "value", descending: true, shown: FIRST });
+    Object.assign(this, { text, sort: "value", descending: true });
     this.heading = make("h3", {}, "High pairs");
-    this.body = make("tbody", { onpointerleave: () => pointed(null) });
+    const pairOf = (event) => this.rows[event.target.closest("tr").sectionRowIndex];
+    this.body = make("tbody", {
+      onpointerleave: () => pointed(null),
+      onpointerover: (event) => pointed([pairOf(event).i, pairOf(event).j]),
+      onclick: (event) => held(pairOf(event).i),
+    });
     this.heads = COLUMNS.map((column) => make("th", { class: column.number ? "number" : "", scope: "col" },
       make("button", { type: "button", onclick: () => this.sortBy(column.name) }, column.label)));
-    this.more = make("button", { type: "button", onclick: () => { this.shown += MORE; this.fill(); } });
+    this.more = make("button", { type: "button", onclick: () => this.add(MORE) });
     const copy = make("button", { type: "button", textContent: "Copy", onclick: async () => {
       copy.textContent = (await copied(this.lines("\t"))) ? "Copied" : "Can't copy here";
       setTimeout(() => (copy.textContent = "Copy"), 1500);
@@ -40,7 +45,6 @@ export class PairTable {
   show(name, matrix, found) {
     const { text } = this, S = text.size;
     this.name = name;
-    this.shown = FIRST;
     this.rows = found.map((k) => {
       const i = Math.floor(k / S), j = k % S;
       return { i, j, token_i: text.labels[i], token_j: text.labels[j], distance: j - i, value: matrix[k],
@@ -64,16 +68,15 @@ export class PairTable {
     });
     const order = typeof this.rows[0]?.[sort] === "string" ? (a, b) => a[sort].localeCompare(b[sort]) : (a, b) => a[sort] - b[sort];
     this.rows.sort((a, b) => sign * order(a, b) || a.i - b.i || a.j - b.j);
-    this.fill();
+    this.body.replaceChildren();
+    this.add(FIRST);
   }
 
-  fill() {
-    const isolated = (value) => make("bdi", {}, String(value));
-    this.body.replaceChildren(...this.rows.slice(0, this.shown).map((pair) => make("tr", {
-      onpointerenter: () => this.pointed([pair.i, pair.j]),
-      onclick: () => this.held(pair.i),
-    }, ...COLUMNS.map(({ name, number }) => make("td", { class: number ? "number" : "" }, isolated(told(name, pair[name])))))));
-    const left = this.rows.length - this.shown;
+  add(count) {
+    const there = this.body.rows.length, isolated = (value) => make("bdi", {}, String(value));
+    this.body.append(...this.rows.slice(there, there + count).map((pair) =>
+      make("tr", {}, ...COLUMNS.map(({ name, number }) => make("td", { class: number ? "number" : "" }, isolated(told(name, pair[name])))))));
+    const left = this.rows.length - this.body.rows.length;
     this.more.hidden = left <= 0;
     this.more.textContent = `Show ${Math.min(left, MORE).toLocaleString("en")} more`;
   }
