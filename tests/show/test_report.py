@@ -362,6 +362,16 @@ def opened(browser):
         view.close()
 
 
+@pytest.mark.browser
+def test_the_viewer_within_the_page_opens_when_it_is_asked_for(hostile, opened, no_pictures, tmp_path):
+    view = opened(hostile.report(tmp_path / "viewer.html"))
+    view.get_by_text("Look into it: every head").click()
+    inside = view.frame_locator("iframe")
+    inside.locator(".flow [data-token='3']").click()
+    assert inside.locator(".flow .chosen").get_attribute("data-token") == "3"
+    assert view.problems == []
+
+
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 

@@ -73,8 +73,9 @@ export class Maps {
     const below = (k) => Math.floor(k / size) > k % size;
     this.maps.similarity.image = picture(size, (k) => (below(k) ? high(k) : normalised[k]), "similarity", head.largest);
     this.maps.attention.image = picture(size, (k) => attention[k], "attention", head.largestWeight);
-    this.maps.similarity.caption.replaceChildren(make("b", {}, "Similarity"), ` of the outputs of tokens i (down) and j (across): N; below the diagonal only ${head.belowSays}. Marks: attention lines, which cut blocks`);
-    this.maps.attention.caption.replaceChildren(make("b", {}, "Attention"), " from token i (down) to token j (across); marks at the top: attention lines");
+    const marks = (words) => (head.lines.length ? words : "");
+    this.maps.similarity.caption.replaceChildren(make("b", {}, "Similarity"), ` of the outputs of ${head.what} i (down) and j (across): N; below the diagonal ${head.belowSays}.${marks(" Marks: attention lines, which cut blocks.")}`);
+    this.maps.attention.caption.replaceChildren(make("b", {}, "Attention"), ` from ${head.what} i (down) to j (across).${marks(" Marks at the top: attention lines.")}`);
     for (const map of Object.values(this.maps)) this.scale(map, threshold);
     this.draw();
   }

@@ -128,20 +128,21 @@ export class Pane {
     const measured = head < 0 ? { lines: [], alike: [], standsOut: "" } : text.measuredOf(place, head);
     const limit = Math.fround(this.threshold), matrix = this.normalised;
     const shares = this.isText ? null : text.highShare(place, head);
-    const largest = this.isText ? 1 : highest(matrix);
+    const largest = this.isText ? 1 : highest(matrix), often = shares && highest(shares);
     const weight = this.isText ? 1 : highest(this.attention);
     if (this.isText) this.high = text.high(matrix, this.threshold);
     const found = this.high?.found ?? [];
     this.maps.show({
       found: found.length < FEW ? found : [],
       normalised: matrix, attention: this.attention, labels: text.labels, lines: measured.lines, threshold: this.isText ? this.threshold : null,
-      high: shares ? (k) => shares[k] * largest : (k) => (matrix[k] > limit ? matrix[k] : 0),
-      belowSays: shares ? "how often a pair is high" : `high pairs, above ${this.threshold.toFixed(2)}`, largest, largestWeight: weight, small: this.isText ? text.small : 0,
+      high: shares ? (k) => (shares[k] / often) * largest : (k) => (matrix[k] > limit ? matrix[k] : 0),
+      belowSays: shares ? `how often a pair is high, the darkest ${(100 * often).toFixed(1)} %` : `only high pairs, above ${this.threshold.toFixed(2)}`,
+      what: this.isText ? "tokens" : "positions", largest, largestWeight: weight, small: this.isText ? text.small : 0,
     });
     const kinds = { similarity: "similarity N", high: this.isText ? "high pairs" : "how often a pair is high", attention: "attention" };
     this.means.textContent = `${kinds[this.state.map]}${this.isText ? "" : ", mean over windows"}; ${this.state.scale === "one" ? "one colour scale" : "each on its own colour scale"}`;
     if (this.isText) this.measureText(measured);
-    else this.tell({}, {}, measured);
+    else this.tell(null, {}, measured);
     this.light();
   }
 

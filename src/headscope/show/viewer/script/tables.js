@@ -122,17 +122,17 @@ const ALONE = [
   ["lines_per_window", "attention lines", "count"],
 ].map(([name, label, unit]) => ({ name, label, unit, definition: "" }));
 
-// here: the numbers of this text; chances: what chance gives of them
+// here: the numbers of this text, null where there is none; chances: what chance gives of them
 export function numbers(here, chances, study, of) {
   const wordy = (column) => (column.unit === "share" ? `${column.label}, %` : column.label);
-  const known = study && of ? study.columns.filter((column) => column.overview || column.name in here) : ALONE;
+  const known = study && of ? study.columns.filter((column) => column.overview || column.name in (here ?? {})) : ALONE;
   const extra = study && of ? study.beside : [];
-  const headings = [{ label: "" }, { label: "this text", number: true }, { label: "chance here", number: true, title: "The same among all pairs of this text" }];
+  const headings = [{ label: "" }];
+  if (here) headings.push({ label: "this text", number: true }, { label: "chance here", number: true, title: "The same among all pairs of this text" });
   if (of) headings.push({ label: "study", number: true }, { label: "95 %", number: true, title: "Interval over texts" }, ...extra.map(({ label }) => ({ label, number: true })));
-  const rows = known.filter((column) => column.name in here || (of && of.texts[column.name] !== "–")).map((column) => [
+  const rows = known.filter((column) => (here && column.name in here) || (of && of.texts[column.name] !== "–")).map((column) => [
     wordy(column),
-    shown(here[column.name], column.unit),
-    column.name in chances ? shown(chances[column.name], column.unit) : "",
+    ...(here ? [shown(here[column.name], column.unit), column.name in chances ? shown(chances[column.name], column.unit) : ""] : []),
     ...(of ? [of.texts[column.name], of.intervals[column.name], ...extra.map(({ name }) => of.beside[name][column.name])] : []),
   ]);
   const made = table(headings, rows);
