@@ -12,6 +12,7 @@ import pytest
 import headscope
 
 NAMES = [
+    "Ablation",
     "Check",
     "Comparison",
     "Diagnosis",
@@ -21,6 +22,7 @@ NAMES = [
     "Segmentation",
     "Study",
     "View",
+    "ablate",
     "claims",
     "columns",
     "compare",
@@ -33,6 +35,7 @@ NAMES = [
     "read_texts",
     "sample_texts",
     "segment",
+    "silenced",
     "study",
     "study_images",
     "verify",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headscope.corpus.texts import read_texts, sample_texts
     from headscope.errors import HeadscopeError
     from headscope.folder.verifying import Check, verify
+    from headscope.jobs.ablating import ablate
     from headscope.jobs.inspecting import inspect
     from headscope.jobs.merging import merge
     from headscope.jobs.null_studies import nulls
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from headscope.measure.catalogue import columns
     from headscope.model.diagnosis import Diagnosis, doctor
     from headscope.model.loading import Model, load
+    from headscope.model.silencing import silenced
     from headscope.options import Options
+    from headscope.show.ablation import Ablation
     from headscope.show.claims import claims
     from headscope.show.comparison import Comparison, compare
     from headscope.show.objects import Segmentation, Study, View, read
 
 _HOME = {
+    "Ablation": "headscope.show.ablation",
     "Check": "headscope.folder.verifying",
     "Comparison": "headscope.show.comparison",
     "Diagnosis": "headscope.model.diagnosis",
@@ -43,6 +47,7 @@ _HOME = {
     "Segmentation": "headscope.show.objects",
     "Study": "headscope.show.objects",
     "View": "headscope.show.objects",
+    "ablate": "headscope.jobs.ablating",
     "claims": "headscope.show.claims",
     "columns": "headscope.measure.catalogue",
     "compare": "headscope.show.comparison",
@@ -55,12 +60,14 @@ _HOME = {
     "read_texts": "headscope.corpus.texts",
     "sample_texts": "headscope.corpus.texts",
     "segment": "headscope.jobs.segmenting",
+    "silenced": "headscope.model.silencing",
     "study": "headscope.jobs.studying",
     "study_images": "headscope.jobs.studying",
     "verify": "headscope.folder.verifying",
 }
 
 __all__ = [
+    "Ablation",
     "Check",
     "Comparison",
     "Diagnosis",
@@ -70,6 +77,7 @@ __all__ = [
     "Segmentation",
     "Study",
     "View",
+    "ablate",
     "claims",
     "columns",
     "compare",
@@ -82,6 +90,7 @@ __all__ = [
     "read_texts",
     "sample_texts",
     "segment",
+    "silenced",
     "study",
     "study_images",
     "verify",

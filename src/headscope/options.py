@@ -145,6 +145,21 @@ def parse_layers(text: str) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
+def parse_heads(text: str, option: str) -> frozenset[tuple[int, int]]:
+    """Read a set of heads, a layer and the number of a head in it each.
+
+    >>> sorted(parse_heads("3:1, 5:7", "--heads"))
+    [(3, 1), (5, 7)]
+    """
+    heads = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,6}):([0-9]{1,6})\s*", part)
+        if match is None:
+            raise HeadscopeError(f"{option} is {text!r}; write layer:head of each, for example 3:1,5:7.")
+        heads.add((int(match[1]), int(match[2])))
+    return frozenset(heads)
+
+
 def _at_least(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise HeadscopeError(f"{option(name)} is {value}; it must be a whole number of at least {least}.")

@@ -13,6 +13,7 @@ import typer
 
 from headscope.arguments import nearest
 from headscope.cli import (
+    ablate,
     compare,
     doctor,
     explore,
@@ -103,6 +104,7 @@ _verb("nulls", nulls)
 _verb("inspect", inspect)
 _verb("explore", explore)
 _verb("segment", segment)
+_verb("ablate", ablate)
 _verb("compare", compare)
 _verb("doctor", doctor)
 _verb("figures", figures)

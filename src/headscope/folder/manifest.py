@@ -257,12 +257,12 @@ def read_manifest(folder: Path) -> Manifest:
             values = _from_images(values, folder)
         manifest = _migrated(values, folder)
         _check(manifest)
-    except _Misfit as misfit:
+    except Misfit as misfit:
         raise HeadscopeError(f"{path} is damaged: its field {misfit} is missing or not what it must be.") from None
     return manifest
 
 
-class _Misfit(Exception):
+class Misfit(Exception):
     """With the name of the first field that is not as it must be."""
 
 
@@ -271,17 +271,17 @@ def _migrated(values: Any, folder: Path) -> Manifest:
     if type(version) is int and version > FORMAT:
         raise HeadscopeError(f"{folder} was written by a newer headscope; upgrade headscope to read it.")
     if type(version) is not int or version < 1:
-        raise _Misfit("format")
+        raise Misfit("format")
     kind = "images" if "images" in values else "texts"
     values = {**values, "kind": kind, "source": values.get(kind)}
-    manifest: Manifest = _read(Manifest, values, "")
+    manifest: Manifest = typed(Manifest, values, "")
     return manifest
 
 
 def _from_images(values: Any, folder: Path) -> dict[str, Any]:
     """What version 0.1.0 kept of a study of images, as version 1 of study.json would have it."""
     if not isinstance(values, dict) or not isinstance(values.get("options"), dict):
-        raise _Misfit("options")
+        raise Misfit("options")
     try:
         with safe_open(folder / ARRAYS, framework="numpy") as file:
             layers, heads = file.get_slice("windows").get_shape()
@@ -304,45 +304,45 @@ def _check(manifest: Manifest) -> None:
     """What the types alone do not say."""
     model, layers, part = manifest.model, manifest.layers, manifest.part
     if not (1 <= model.heads <= _LARGEST and 1 <= model.layers <= _LARGEST):
-        raise _Misfit("model")
+        raise Misfit("model")
     if not layers or layers != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < model.layers:
-        raise _Misfit("layers")
+        raise Misfit("layers")
     for digest in (model.weights_sha256, manifest.source.sha256, manifest.source.windows_sha256):
         if digest is not None and not _SHA256.fullmatch(digest):
-            raise _Misfit("sha256")
+            raise Misfit("sha256")
     if any(count is not None and count < 0 for count in asdict(manifest.counts).values()):
-        raise _Misfit("counts")
+        raise Misfit("counts")
     if part is not None and not 1 <= part.number <= part.of:
-        raise _Misfit("part")
+        raise Misfit("part")
     if manifest.options.length > _LARGEST or manifest.options.layers not in (None, tuple(layers)):
-        raise _Misfit("options")
+        raise Misfit("options")
     grid = manifest.source.grid
     if manifest.kind == "images" and (
         grid is None or min(grid.rows, grid.columns) < 1 or grid.before < 0 or grid.tokens != manifest.options.length
     ):
-        raise _Misfit("grid")
+        raise Misfit("grid")
 
 
-def _read(kind: Any, value: Any, name: str) -> Any:
+def typed(kind: Any, value: Any, name: str) -> Any:
     """A value of JSON as the type `kind`; what is not such a value is a misfit. Fields that came later have defaults,
     fields of a later version are passed over."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         inner = [one for one in get_args(kind) if one is not type(None)]
-        return None if value is None and len(inner) < len(get_args(kind)) else _read(inner[0], value, name)
+        return None if value is None and len(inner) < len(get_args(kind)) else typed(inner[0], value, name)
     if origin is Literal:
         if value not in get_args(kind):
-            raise _Misfit(name)
+            raise Misfit(name)
         return value
     if origin is list:
-        return [_read(get_args(kind)[0], item, name) for item in _of_type(value, name, list)]
+        return [typed(get_args(kind)[0], item, name) for item in _of_type(value, name, list)]
     if origin is dict:
-        return {key: _read(get_args(kind)[1], item, name) for key, item in _of_type(value, name, dict).items()}
+        return {key: typed(get_args(kind)[1], item, name) for key, item in _of_type(value, name, dict).items()}
     if kind is Options:
         try:
             return Options.read(_of_type(value, name, dict))
         except (HeadscopeError, TypeError):
-            raise _Misfit(name) from None
+            raise Misfit(name) from None
     if is_dataclass(kind):
         return _read_fields(kind, _of_type(value, name, dict), name)
     return _of_type(value, name, int, float) if kind is float else _of_type(value, name, kind)
@@ -354,13 +354,13 @@ def _read_fields(kind: Any, values: Mapping[str, Any], name: str) -> Any:
     for item in fields(kind):
         inner = f"{name}.{item.name}" if name else item.name
         if item.name in values:
-            found[item.name] = _read(hints[item.name], values[item.name], inner)
+            found[item.name] = typed(hints[item.name], values[item.name], inner)
         elif item.default is MISSING and item.default_factory is MISSING:
-            raise _Misfit(inner)
+            raise Misfit(inner)
     return kind(**found)
 
 
 def _of_type(value: Any, name: str, *kinds: type) -> Any:
     if type(value) not in kinds:
-        raise _Misfit(name)
+        raise Misfit(name)
     return value

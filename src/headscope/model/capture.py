@@ -72,6 +72,8 @@ class Capture:
                 f"The {self._name} does not read text, so only its encoder can be measured; use "
                 f"{option('stack', 'encoder')}."
             )
+        self.layer_list: str | None = None
+        """The list of modules whose elements are the layers; none where one module is called again and again."""
         probe = self._probed()
         mine = self._mine(probe)
         numbers, self.layers, self.other_layers = self._numbered(mine, probe.calls)
@@ -88,12 +90,15 @@ class Capture:
         self.paths = {self._plan[call.key].layer: call.path for call in mine}
         """The number of a layer -> the modules that its attention is computed in, innermost first."""
         names = {place.projection for place in self.places.values()}
-        self.entries = tuple(
-            self._plan[call.key].layer if call is not None and call.key in self._plan else None
+        entered = [
+            (name, self._plan[call.key].layer if call is not None and call.key in self._plan else None)
             for name, call in probe.entries
             if name in names
-        )
+        ]
+        self.entries = tuple(layer for _, layer in entered)
         """The projections in the order in which a pass enters them: each the layer whose Z enters, or none."""
+        self.entries_of = {name: tuple(layer for other, layer in entered if other == name) for name in names}
+        """The same for each projection: several, where layers share it."""
         self._check_heads()
 
     @property
@@ -227,7 +232,7 @@ class Capture:
 
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
-        inputs = self._probe_inputs(_PROBE_WINDOWS)
+        inputs = self.probe_inputs(_PROBE_WINDOWS)
         probe = Probe(_copied(self._network), len(inputs))
         try:
             probe.run(self._probe_arguments(inputs))
@@ -238,7 +243,7 @@ class Capture:
             raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.") from problem
         return probe
 
-    def _probe_inputs(self, windows: int) -> Tensor:
+    def probe_inputs(self, windows: int) -> Tensor:
         """All tokens of all windows differ, so that none can be taken for another."""
         weights = next(self._network.parameters())
         config = self._network.config
@@ -356,6 +361,7 @@ class Capture:
                 name = names.pop()
                 layers = self._network.get_submodule(name)
                 if len(layers) == (expected or len(layers)):
+                    self.layer_list = name
                     unlike = {
                         call.inside[level][1]: call
                         for call in self._unlike(calls)
@@ -426,7 +432,7 @@ class Capture:
         if all(place.direct for place in self._plan.values()):
             return
         nudging = Nudging(_copied(self._network), self._plan, self.heads)
-        inputs = self._probe_inputs(1)
+        inputs = self.probe_inputs(1)
         nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
         if nudging.wrong:
             raise NotCaptured(

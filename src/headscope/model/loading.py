@@ -162,7 +162,7 @@ def load(
     random = name.startswith(RANDOM)
     shown = printable(name)
     place = folder_of(name.removeprefix(RANDOM), weights=not random)
-    with _offline(), _readable(place):
+    with offline(), readable(place):
         folder = folder_of_transformer(place)
         check_kind(folder)
         fields, notices = read_config(folder, shown, random)
@@ -182,7 +182,7 @@ def load(
         if random:
             network = _drawn(shown, network_class, config, kind, seed)
         else:
-            network, said = _read(shown, network_class, config, kind, weight_files(folder))
+            network, said = read_network(shown, network_class, config, kind, weight_files(folder))
             notices += [*other_weights_notices(folder), *said]
         network = network.eval().requires_grad_(False)
         check_finite(shown, network)
@@ -264,7 +264,9 @@ def _drawn(name: str, network_class: Any, config: Any, kind: torch.dtype, seed: 
         return network_class._from_config(config, dtype=kind)
 
 
-def _read(name: str, network_class: Any, config: Any, kind: torch.dtype, files: list[Path]) -> tuple[Any, list[str]]:
+def read_network(
+    name: str, network_class: Any, config: Any, kind: torch.dtype, files: list[Path]
+) -> tuple[Any, list[str]]:
     """A network with the weights of these files. transformers is handed the tensors, never the folder: no other file
     of it can be opened, and no adapter applied."""
     with (
@@ -321,7 +323,7 @@ def _told(sentence: str, hidden: str = "", instead: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def _readable(folder: Path) -> Iterator[None]:
+def readable(folder: Path) -> Iterator[None]:
     """What the system does not let be read, wherever in the folder it lies."""
     try:
         yield
@@ -331,7 +333,7 @@ def _readable(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _offline() -> Iterator[None]:
+def offline() -> Iterator[None]:
     """Nothing is fetched while a folder is read, whatever its files name."""
     from huggingface_hub import constants
 

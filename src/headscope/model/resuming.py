@@ -1,0 +1,161 @@
+"""A pass that begins in the middle: the layers below are not run again.
+
+An undisturbed pass keeps what every layer puts out. In a later pass the layers below the first one wanted hand that on
+at once, and the model's own code does all the rest, masks, positions and the last norm among it. One such pass may
+carry several copies of the windows, each changed in another way.
+
+Not every model can be resumed: one whose layers hand something on by another way would go wrong. `resumable` tries it
+for each layer, and from those that fail the whole model is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headscope.errors import HeadscopeError
+from headscope.model.capture import Capture
+from headscope.model.carrying import TOLERANCE
+from headscope.model.silencing import Change, changed, edited
+
+LayerOutputs = Mapping[int, Any]
+"""The number of a layer -> what it returned: tensors, in whatever they came in."""
+PROBE_WINDOWS, PROBE_COPIES = 2, 3
+
+
+class NotResumed(Exception):
+    """What a layer returned can't be copied for several copies of the windows."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What a network is called with: token ids (B, S) or pixels, and the mask of tokens (B, S), if any."""
+
+    inputs: Tensor
+    mask: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def copies(self, count: int) -> Windows:
+        """(B, ...) -> (count * B, ...), one copy after the other."""
+        return Windows(_copied(self.inputs, count), None if self.mask is None else _copied(self.mask, count))
+
+
+def body_of(network: Any) -> Any:
+    """The network without the head of a task: what puts out hidden states."""
+    return network.base_model
+
+
+def final_states(capture: Capture, windows: Windows) -> Tensor:
+    """One pass. The final hidden states of the stack, (B, S, D)."""
+    with torch.inference_mode():
+        found = body_of(capture.network)(**capture.arguments(windows.inputs, windows.mask))
+    name = "encoder_last_hidden_state" if _only_encoder(capture) else "last_hidden_state"
+    states = found.get(name) if isinstance(found, Mapping) else None
+    if not isinstance(states, Tensor) or states.ndim != 3:
+        raise HeadscopeError(f"The {capture.name} puts out no hidden states, so what moves in them can't be measured.")
+    return states
+
+
+def _only_encoder(capture: Capture) -> bool:
+    return capture.stack == "encoder" and "decoder_input_ids" in capture.arguments(torch.zeros(1, 1).long(), None)
+
+
+def kept_pass(capture: Capture, windows: Windows) -> tuple[Tensor, LayerOutputs]:
+    """The final hidden states, and what each layer returned."""
+    outputs: dict[int, Any] = {}
+
+    def hook(layer: int) -> Callable[..., None]:
+        return lambda module, given, returned: outputs.__setitem__(layer, returned)
+
+    with ExitStack() as stack:
+        for layer, module in enumerate(_layers(capture)):
+            stack.callback(module.register_forward_hook(hook(layer)).remove)
+        return final_states(capture, windows), outputs
+
+
+def resumed_pass(
+    capture: Capture,
+    windows: Windows,
+    outputs: LayerOutputs,
+    first: int,
+    copies: int,
+    changes: Mapping[int, Change],
+) -> Tensor:
+    """The final hidden states (copies * B, S, D) of a pass from layer `first` on, with changes to what enters the
+    output projections. outputs: of the layers below, for one copy; with first = 0 none are needed."""
+    with _handing_on(capture, outputs, first, len(windows), copies), changed(capture, changes, first):
+        return final_states(capture, windows.copies(copies))
+
+
+def resumable(capture: Capture) -> frozenset[int]:
+    """The layers from which a pass may begin: a few tokens come out as from a whole pass, also where its heads are
+    silenced in one of several copies."""
+    if capture.layer_list is None:
+        return frozenset()
+    inputs = capture.probe_inputs(PROBE_WINDOWS)
+    windows = Windows(inputs, torch.ones_like(inputs) if capture.reads_text else None)
+    _, outputs = kept_pass(capture, windows)
+    right = set()
+    for layer in capture.measurable:
+        with suppress(NotResumed, RuntimeError, TypeError, ValueError, IndexError):
+            changes = {layer: _one_copy_silenced(capture, layer, windows)}
+            resumed = resumed_pass(capture, windows, outputs, layer, PROBE_COPIES, changes)
+            whole = resumed_pass(capture, windows, {}, 0, PROBE_COPIES, changes)
+            largest = float(whole.float().abs().max())
+            if float((resumed.float() - whole.float()).abs().max()) <= TOLERANCE[whole.dtype] * largest:
+                right.add(layer)
+    return frozenset(right)
+
+
+def _one_copy_silenced(capture: Capture, layer: int, windows: Windows) -> Change:
+    def edit(output: Tensor) -> None:
+        output[-len(windows) :] = 0
+
+    return edited(capture.places[layer], capture.heads, PROBE_COPIES * len(windows), edit)
+
+
+def _layers(capture: Capture) -> list[nn.Module]:
+    return [] if capture.layer_list is None else list(capture.network.get_submodule(capture.layer_list).children())
+
+
+@contextmanager
+def _handing_on(capture: Capture, outputs: LayerOutputs, first: int, windows: int, copies: int) -> Iterator[None]:
+    """The layers below `first` return what they returned before."""
+    below = _layers(capture)[:first]
+
+    def instead(layer: int) -> Callable[..., Any]:
+        return lambda *given, **named: _spread(outputs[layer], windows, copies)
+
+    for layer, module in enumerate(below):
+        module.forward = instead(layer)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        for module in below:
+            del module.forward
+
+
+def _spread(kept: Any, windows: int, copies: int) -> Any:
+    """What a layer returned for B windows, for so many copies of them. What has one entry for all windows stays."""
+    if isinstance(kept, Tensor):
+        if len(kept) == windows:
+            return _copied(kept, copies)
+        if len(kept) == 1:
+            return kept
+        raise NotResumed
+    if isinstance(kept, tuple | list):
+        return type(kept)(_spread(one, windows, copies) for one in kept)
+    if kept is None:
+        return None
+    raise NotResumed
+
+
+def _copied(tensor: Tensor, count: int) -> Tensor:
+    return tensor.repeat(count, *(1 for _ in tensor.shape[1:]))
