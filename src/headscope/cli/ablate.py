@@ -156,6 +156,8 @@ def command(
         address=address,
         **chosen.as_fields(),
     )
+    if figures:
+        finished.figures()
     if not quiet:
         _summary(finished)
 

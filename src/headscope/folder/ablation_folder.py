@@ -29,6 +29,7 @@ from headscope.folder.manifest import (
     manifest_checksum,
     typed,
 )
+from headscope.folder.study_folder import StudyFolder
 from headscope.measure.effects import BY_NAME, case_table, estimate, head_table, intervals
 from headscope.measure.jackknife import Estimate
 from headscope.options import Options
@@ -42,7 +43,9 @@ FORMAT = 1
 HEADS, CURVE, SETS, MEANS = "heads", "curve", "sets", "means"
 STAGES = (MEANS, HEADS, CURVE, SETS)
 """Each in a file of its name. The means are of the outputs of heads: sums (L, H, d), and a count of tokens."""
-TABLE, INTERVALS = "ablation", "intervals"
+TABLE, INTERVALS, PREDICTORS = "ablation", "intervals", "predictors"
+IN_STUDY = "ablation"
+"""The folder of an ablation in that of a study of the same model."""
 DRIFT = "embedding_drift"
 """1 less embedding_cosine: what a head is worth to a model without a loss."""
 
@@ -133,6 +136,12 @@ class AblationFolder:
         """A row a set of heads that were silenced at once."""
         return self._table(SETS)
 
+    @cached_property
+    def predictors(self) -> pd.DataFrame | None:
+        """A row per column of a study and part of the heads: its rank correlation with what a head is worth; None where
+        no study was given."""
+        return self._table(PREDICTORS)
+
     @property
     def worth(self) -> str:
         """What a head is worth is told by this: the increase of the loss, or else the drift of embeddings."""
@@ -179,6 +188,14 @@ def importance_of(sums: Arrays) -> Estimate:
         return estimate(sums, BY_NAME["loss_increase"])
     found = estimate(sums, BY_NAME["embedding_cosine"])
     return Estimate(1 - found.value, 1 - found.left_out, found.weight)
+
+
+def ablation_of(study: StudyFolder) -> AblationFolder | None:
+    """The finished ablation that lies in the folder of a study, if it is of the same weights."""
+    folder = study.folder / IN_STUDY
+    found = AblationFolder(folder) if is_ablation(folder) else None
+    same = found is not None and found.manifest.model.weights_sha256 == study.manifest.model.weights_sha256
+    return found if same else None
 
 
 def is_ablation(folder: Path) -> bool:
@@ -232,9 +249,9 @@ def read_stage(folder: Path, name: str) -> tuple[Stage, Arrays] | None:
         raise HeadscopeError(f"{path} is damaged ({problem}); remove it, and run headscope ablate again.") from None
 
 
-def write_tables(folder: Path, facts: AblationFacts) -> None:
-    """Tables that follow from the finished stages, and ablation.json."""
-    tables: dict[str, pd.DataFrame] = {}
+def write_tables(folder: Path, facts: AblationFacts, more: Mapping[str, pd.DataFrame] | None = None) -> None:
+    """Tables that follow from the finished stages, more of them, and ablation.json."""
+    tables: dict[str, pd.DataFrame] = dict(more or {})
     heads = read_stage(folder, HEADS)
     if heads is not None:
         names = [(case[0][0], case[0][1]) for case in heads[0].cases]

@@ -25,6 +25,7 @@ from headscope.folder.ablation_folder import (
     HEADS,
     MANIFEST,
     MEANS,
+    PREDICTORS,
     SETS,
     STAGES,
     AblationFacts,
@@ -39,6 +40,7 @@ from headscope.folder.ablation_folder import (
 )
 from headscope.folder.manifest import CountFacts, ModelFacts, RunFacts, SourceFacts
 from headscope.folder.study_folder import StudyFolder, claim
+from headscope.insight.importance import predictors
 from headscope.insight.pruning import RANDOM_ORDERS, STEPS, Order, curve_cases, parse_order
 from headscope.measure.effects import undisturbed_loss
 from headscope.measure.head_means import HeadMeans
@@ -197,6 +199,7 @@ class AblationJob:
         self._resumable = resumable(self._capture)
         SilencedCases((), by, 1, (), frozenset())  # refuses what it does not know, before anything is measured
         self._stages: dict[str, Stage] = {}
+        self._there: dict[str, Stage] = {}
         self._undisturbed: Arrays | None = None
 
     def _mask(self) -> int:
@@ -226,6 +229,7 @@ class AblationJob:
             found = read_stage(self._folder, name)
             if found is None:
                 continue
+            self._there[name] = found[0]
             before = json.loads(found[0].identity)
             differing = [key for key in sorted(now) if key in before and before[key] != now[key]]
             if differing:
@@ -242,6 +246,7 @@ class AblationJob:
         check_heads(self._capture, heads)
         if not heads and not kept:
             raise HeadscopeError("--heads names no head; write for example 3:1,5:7.")
+        heads = {(int(layer), int(head)) for layer, head in heads}
         told = ",".join(f"{layer}:{head}" for layer, head in sorted(heads))
         if not kept:
             return told, tuple(sorted(heads))
@@ -350,7 +355,7 @@ class AblationJob:
         return run.measure(finish)
 
     def _keep(self, name: str, stage: Stage) -> None:
-        for other in self._stages.values():
+        for other in (self._there | self._stages | {name: stage}).values():
             if other.windows_sha256 != stage.windows_sha256:
                 raise HeadscopeError(
                     f"The texts differ from those that the ablation in {self._folder} began with; give the same texts, "
@@ -412,7 +417,12 @@ class AblationJob:
             },
             notices=list(model.notices),
         )
-        write_tables(self._folder, facts)
+        heads = read_stage(self._folder, HEADS)
+        more = {}
+        if study is not None and heads is not None:
+            named = [(case[0][0], case[0][1]) for case in heads[0].cases]
+            more[PREDICTORS] = predictors(named, importance_of(heads[1]), study)
+        write_tables(self._folder, facts, more)
 
 
 def _facts_of(source: TextWindows, ran: Ran) -> Stage:

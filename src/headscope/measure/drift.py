@@ -23,7 +23,8 @@ def hidden_changes(before: Tensor, after: Tensor, real: Tensor) -> Tensor:
 
     before: (B, S, D); after: (R, B, S, D); real: (B, S), where tokens are no padding -> (R, B) float64.
     """
-    change = _lengths(after.float() - before.float()) / _lengths(before.float())
+    moved: Tensor = torch.linalg.vector_norm(after.float() - before.float(), dim=-1)
+    change = moved / _lengths(before.float())
     return _over_tokens(change, real)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 from torch import Tensor
@@ -64,7 +65,7 @@ def silenced(
 def check_heads(capture: Capture, heads: Collection[Any]) -> None:
     """Refuse what is no head of this model."""
     for one in heads:
-        if not isinstance(one, tuple) or len(one) != 2 or not all(type(number) is int for number in one):
+        if not isinstance(one, tuple) or len(one) != 2 or not all(isinstance(number, Integral) for number in one):
             raise HeadscopeError(f"{one!r} is no head; a head is a layer and a number, for example (3, 1).")
         layer, head = one
         if layer in capture.other_layers:

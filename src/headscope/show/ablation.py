@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.errors import HeadscopeError
 from headscope.folder.ablation_folder import AblationFolder
+from headscope.folder.manifest import MANIFEST as STUDY_MANIFEST
+from headscope.folder.study_folder import StudyFolder
+from headscope.insight.importance import sentence
 from headscope.wording import counted
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = ("importance", "curve")
 MOST = 5
 """Heads that are named in a summary."""
 
@@ -18,7 +30,43 @@ class Ablation(AblationFolder):
 
     def summary(self) -> list[str]:
         """What was found, a sentence or a table a line."""
-        return [*self._run(), *self._of_heads(), *self._of_sets(), *self._of_curve(), *self._files()]
+        told = [*self._run(), *self._of_heads(), *self._of_sets(), *self._of_curve()]
+        if self.predictors is not None:
+            told.append(sentence(self, self.predictors))
+        return [*told, *self._files()]
+
+    def figure(self, name: str = "importance", study: StudyFolder | str | os.PathLike[str] | None = None) -> Figure:
+        """importance: every head, beside its role where a study with nulls is given, by default the one that the
+        ablation was held against; curve: what is left over the heads removed."""
+        from headscope.show.figures.importance import draw, draw_curve
+
+        if name not in FIGURES:
+            raise HeadscopeError(f"There is no figure {name!r} of an ablation; there are {' and '.join(FIGURES)}.")
+        return draw_curve(self) if name == "curve" else draw(self, self._beside(study))
+
+    def figures(self, study: StudyFolder | str | os.PathLike[str] | None = None) -> list[Path]:
+        """Draw what was measured into the folder `figures`, as PNG and SVG."""
+        from headscope.show.figures.importance import CURVE_TITLE, TITLE
+        from headscope.show.figures.style import save
+
+        wanted = {"importance": TITLE} if self.heads is not None else {}
+        wanted |= {"curve": CURVE_TITLE} if self.curve is not None else {}
+        written = []
+        for name, title in wanted.items():
+            drawn = self.figure(name, study)
+            for kind in ("png", "svg"):
+                path = self.folder / "figures" / f"{name}.{kind}"
+                path.parent.mkdir(exist_ok=True)
+                save(drawn, path, title)
+                written.append(path)
+        return written
+
+    def _beside(self, study: StudyFolder | str | os.PathLike[str] | None) -> StudyFolder | None:
+        """The study given, or that of the ablation where it still is."""
+        if study is not None:
+            return study if isinstance(study, StudyFolder) else StudyFolder(study)
+        named = self.manifest.study
+        return StudyFolder(named) if named is not None and (Path(named) / STUDY_MANIFEST).is_file() else None
 
     def _run(self) -> list[str]:
         facts = self.manifest
