@@ -162,7 +162,7 @@ def test_every_figure_is_there_with_caption_and_alternative_text(read, study):
 
 def test_a_picture_full_of_detail_is_compressed_until_all_fit_on_the_page():
     noise = np.random.default_rng(0).integers(0, 255, (760, 710, 1), dtype=np.uint8).repeat(2, 0).repeat(2, 1)
-    source, width, height = pictures._data_uri(Image.fromarray(noise.repeat(3, 2)))
+    source, width, height = pictures.data_uri(Image.fromarray(noise.repeat(3, 2)))
     assert (width, height) == (1420, 1520)
     assert len(source) * len(DRAWN) < LARGEST
 

@@ -27,6 +27,10 @@ CAPTION = (
     "without it. Right: its role, where it has one."
 )
 CURVE_TITLE = "Heads removed"
+CURVE_CAPTION = (
+    "What is left of the model when more and more heads are silenced: a line for each order, from the first heads "
+    "removed to the last, with 95 % intervals over texts; grey: random orders."
+)
 LABELS = {"loss_increase": "increase of the loss, nats", "embedding_drift": "drift of embeddings, 1 − cosine"}
 CELL, AROUND, LEGEND = 0.17, 0.75, 0.45
 """Inches of a cell, about the cells, and for the names of roles below them."""

@@ -25,6 +25,7 @@ from headscope.insight.stability import stability
 from headscope.insight.verdicts import VERDICTS
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
+from headscope.show.report.importance import importance_shown
 from headscope.show.report.pictures import pictures
 from headscope.show.report.roles import roles_shown
 from headscope.show.report.slider import slider
@@ -93,6 +94,7 @@ def page(study: StudyFolder, *, progress: bool = False) -> str:
         sources=sources_used(study.manifest.source, None),
         heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads"), nulls_of(study, "heads")),
         roles=roles_shown(study) if study.manifest.kind == "texts" else None,
+        ablation=importance_shown(study),
         stability=_stability(study),
         terms=_terms(study),
         cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],

@@ -95,7 +95,7 @@ def pictures(study: StudyFolder, found: Sequence[Finding], progress: bool = Fals
         for each, topics in wanted:
             try:
                 shown = figures.shown(study, each.number, **each.choices)
-                packed.append((each, topics, shown, pool.submit(_data_uri, _drawn(study, each, shown))))
+                packed.append((each, topics, shown, pool.submit(data_uri, _drawn(study, each, shown))))
             except HeadscopeError as problem:
                 if not topics:
                     made.missing.append(f"{figures.FIGURES[each.number].TITLE}: {problem}")
@@ -122,7 +122,7 @@ def _drawn(study: StudyFolder, wanted: figures.Wanted, shown: Shown | None) -> I
     return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
 
 
-def _data_uri(image: Image) -> tuple[str, int, int]:
+def data_uri(image: Image) -> tuple[str, int, int]:
     """A WebP as data URI, and its width and height."""
     for lossless, quality in ((True, EFFORT), *((False, quality) for quality in QUALITIES)):
         buffer = io.BytesIO()
