@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import headscope
 from headscope.cli.app import app
+from headscope.insight.comparing_importance import importance_in_words
 from headscope.show.report import page
 from headscope.show.report.pictures import Pictures
 
@@ -63,7 +64,12 @@ def test_beside_a_study_it_lands_in_its_folder_and_report(
     told = page(headscope.read(study))
     assert "Does the head matter?" in told
     assert "Heads were silenced, their outputs replaced by their means over the corpus, over 9 windows" in told
+    [sentence] = importance_in_words({"tiny": opened})
+    assert sentence.startswith("tiny. Rank correlation with embedding_drift: all heads, ")
+    common = importance_in_words({"tiny": opened, "again": opened})[-1]
+    assert common.startswith("Within layers, what tells a head that matters in all 2 ablations: ")
     (study / "ablation" / "ablation.json").write_text("{}")
+    assert "is damaged" in importance_in_words({"tiny": opened})[0]
     assert "ablation.json is damaged" in page(headscope.read(study))
 
 

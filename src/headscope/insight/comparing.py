@@ -19,6 +19,7 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.choices import is_random
 from headscope.insight.claims import CLAIMS_FORMAT, Claim, claims, claims_facts
+from headscope.insight.comparing_importance import importance_in_words
 from headscope.insight.comparing_roles import roles_by_depth, roles_in_words, strongest, with_nulls
 from headscope.insight.differing import heading, same_model, same_texts, what_differs
 from headscope.insight.head_by_head import DIFFERENCES, HeadByHead, why_not
@@ -212,6 +213,7 @@ class Compared:
             _extreme(self, "attention_on_separators", "Separators draw most attention", "{:.0%}"),
             _focal(self),
             *roles_in_words(self.studies),
+            *importance_in_words(self.studies),
             *self.claims_in_words,
             *_matches_in_words(self),
         ]
