@@ -28,6 +28,9 @@ class HeadMeans:
     def specs(self) -> Specs:
         return {"output": ("float64", (len(self.layers), self.heads, self.width)), "tokens": ("int64", (1,))}
 
+    def rows(self) -> Specs:
+        return {}
+
     def begin(self, device: torch.device) -> ShardOfMeans:
         return ShardOfMeans(self)
 

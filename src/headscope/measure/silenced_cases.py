@@ -96,6 +96,9 @@ class SilencedCases:
         specs |= dict.fromkeys(COUNTS, ("int64", (GROUPS,)))
         return specs | ({"undisturbed_loss": ("float64", (GROUPS,))} if self.loss else {})
 
+    def rows(self) -> Specs:
+        return {}
+
     def begin(self, device: torch.device) -> ShardOfCases:
         return ShardOfCases(self)
 
