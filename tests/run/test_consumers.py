@@ -41,6 +41,9 @@ class Lengths:
     def specs(self) -> Specs:
         return {"squared": ("float64", (self.layers, self.heads)), "windows": ("int64", (1,))}
 
+    def rows(self) -> Specs:
+        return {}
+
     def begin(self, device: torch.device) -> ShardOfLengths:
         return ShardOfLengths(self)
 

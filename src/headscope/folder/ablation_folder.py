@@ -34,6 +34,7 @@ from headscope.measure.effects import BY_NAME, case_table, estimate, head_table,
 from headscope.measure.jackknife import Estimate
 from headscope.options import Options
 from headscope.run import checkpoints
+from headscope.speaking import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +154,8 @@ class AblationFolder:
         found = read_stage(self.folder, HEADS)
         if found is None:
             raise HeadscopeError(
-                f"{self.folder} measured no single heads; run headscope ablate without --heads, --only and --order."
+                f"{self.folder} measured no single heads; run the ablation without {option('heads')}, {option('only')} "
+                f"and {option('order')}."
             )
         return importance_of(found[1])
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headscope.errors import HeadscopeError
 from headscope.folder.ablation_folder import Row
 from headscope.folder.study_folder import StudyFolder
+from headscope.speaking import option
 
 Head = tuple[int, int]
 Case = tuple[Head, ...]
@@ -41,7 +42,9 @@ def parse_order(text: str) -> Order:
         return Order(text, "random")
     match = re.fullmatch(r"measure:(-?)(\w+)", text)
     if match is None:
-        raise HeadscopeError(f"--order is {text!r}; it must be importance, measure:COLUMN, measure:-COLUMN or random.")
+        raise HeadscopeError(
+            f"{option('order')} is {text!r}; it must be importance, measure:COLUMN, measure:-COLUMN or random."
+        )
     return Order(text, "measure", match[2], bool(match[1]))
 
 
@@ -103,6 +106,6 @@ def _column(study: StudyFolder, column: str, heads: Sequence[Head]) -> NDArray[n
     if lacking is not None:
         raise HeadscopeError(
             f"{study.folder} did not measure head {lacking[0]}:{lacking[1]}; give a study of the same layers, or "
-            "--layers."
+            f"{option('layers')}."
         )
     return np.array([values[head] for head in heads])

@@ -59,6 +59,7 @@ from headscope.run.runner import Ran, Run
 from headscope.run.shards import Part
 from headscope.run.sums import ExactSum
 from headscope.show.ablation import Ablation
+from headscope.speaking import either, option
 
 WINDOWS_PER_SHARD = 8
 """A window costs as much as a hundred of a study; part of what fixes the result to the last bit."""
@@ -108,11 +109,13 @@ def ablate(
     orders = [parse_order(one) for one in ([order] if isinstance(order, str) else order)]
     _check_counts(random_orders, steps)
     if heads is not None and only is not None:
-        raise HeadscopeError("--heads and --only exclude each other; give one of them.")
+        raise HeadscopeError(f"{option('heads')} and {option('only')} exclude each other; give one of them.")
     opened = _study(study, orders)
     given = as_texts(texts, field)
     if given.once and by != "zero":
-        raise HeadscopeError(f"--by {by} reads the texts twice, which these do not allow; give files, or a list.")
+        raise HeadscopeError(
+            f"{option('by')} {by} reads the texts twice, which these do not allow; give files, or a list."
+        )
     folder = Path(out)
     _claim(folder, overwrite)
     job = AblationJob(as_model(model), given, asked, by, loss, folder, place, progress)
@@ -146,7 +149,9 @@ def _study(study: StudyFolder | str | os.PathLike[str] | None, orders: Iterable[
     for one in orders:
         if one.column is not None:
             if opened is None:
-                raise HeadscopeError(f"--order {one.name} needs a study of the same model; name it with --study.")
+                raise HeadscopeError(
+                    f"{option('order')} {one.name} needs a study of the same model; name it with {option('study')}."
+                )
             opened.column("heads", one.column)
     return opened
 
@@ -186,7 +191,7 @@ class AblationJob:
                 model = with_head(model)
             except NoHead as problem:
                 if loss:
-                    raise HeadscopeError(f"--loss can't be had: {problem}") from None
+                    raise HeadscopeError(f"{option('loss')} can't be had: {problem}") from None
                 self._no_loss = str(problem)
         self._model = model
         self._loss: Predicts | None = predicts(model.network) if self._no_loss is None else None
@@ -206,7 +211,8 @@ class AblationJob:
         token = getattr(self._model.tokenizer, "mask_token_id", None)
         if token is None:
             raise HeadscopeError(
-                f"The tokenizer of {self._model.name} has no mask token, which its loss takes; use --no-loss."
+                f"The tokenizer of {self._model.name} has no mask token, which its loss takes; use "
+                f"{either('--no-loss', 'loss=False')}."
             )
         return int(token)
 
@@ -219,7 +225,7 @@ class AblationJob:
         if facts.weights_sha256 is not None and facts.weights_sha256 != self._weights_hash:
             raise HeadscopeError(
                 f"{study.folder} is a study of other weights ({facts.name}) than {self._model.name}; name a study of "
-                "the same model with --study."
+                f"the same model with {option('study')}."
             )
 
     def check_folder(self) -> None:
@@ -235,8 +241,8 @@ class AblationJob:
             if differing:
                 told = " and ".join(f"{key} ({before[key]!r} there, {now[key]!r} now)" for key in differing)
                 raise HeadscopeError(
-                    f"{self._folder} holds an ablation that differs in {told}; give the same, another --out, or "
-                    "--overwrite."
+                    f"{self._folder} holds an ablation that differs in {told}; give the same, "
+                    f"another {option('out')}, or {option('overwrite', True)}."
                 )
 
     def named_set(self, heads: Collection[HeadName] | None, kept: bool) -> tuple[str, Case] | None:
@@ -245,7 +251,7 @@ class AblationJob:
             return None
         check_heads(self._capture, heads)
         if not heads and not kept:
-            raise HeadscopeError("--heads names no head; write for example 3:1,5:7.")
+            raise HeadscopeError(f"{option('heads')} names no head; write for example 3:1,5:7.")
         heads = {(int(layer), int(head)) for layer, head in heads}
         told = ",".join(f"{layer}:{head}" for layer, head in sorted(heads))
         if not kept:
@@ -359,7 +365,7 @@ class AblationJob:
             if other.windows_sha256 != stage.windows_sha256:
                 raise HeadscopeError(
                     f"The texts differ from those that the ablation in {self._folder} began with; give the same texts, "
-                    "another --out, or --overwrite."
+                    f"another {option('out')}, or {option('overwrite', True)}."
                 )
         self._stages[name] = stage
 

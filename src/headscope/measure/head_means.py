@@ -52,7 +52,7 @@ class ShardOfMeans:
         def receive(layer: int, attention: Tensor, output: Tensor) -> None:
             found[self._what.layers.index(layer)] = output.double().where(real, 0).sum((0, 2)).cpu().numpy()
 
-        capture.run(inputs, mask, receive, last=self._what.layers[-1])
+        capture.run(inputs, mask, receive, last=self._what.layers[-1], types=capture.types(batch))
         with in_turn("means"):
             self._sums["output"] += found
             self._sums["tokens"] += int(batch.size.sum())

@@ -34,6 +34,7 @@ from headscope.model.capture import Capture
 from headscope.model.language_head import Predicts, logits
 from headscope.model.resuming import LayerOutputs, Windows, kept_pass, resumed_pass
 from headscope.model.silencing import Change, HeadName, edited
+from headscope.speaking import option
 
 By = Literal["mean", "zero", "shuffle"]
 """What takes the place of a head's output: its mean over all tokens of the corpus, zeros, or its output on another
@@ -62,7 +63,9 @@ class Donors:
             one = (first + step) % len(self.ids)
             if not np.array_equal(self.ids[one], ids):
                 return one
-        raise HeadscopeError("--by shuffle takes outputs from another window, but all windows are the same.")
+        raise HeadscopeError(
+            f"{option('by', 'shuffle')} takes outputs from another window, but all windows are the same."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ class SilencedCases:
     def __post_init__(self) -> None:
         if self.by not in get_args(By):
             raise HeadscopeError(
-                f"--by is {self.by!r}; it must be {', '.join(get_args(By)[:-1])} or {get_args(By)[-1]}."
+                f"{option('by')} is {self.by!r}; it must be {', '.join(get_args(By)[:-1])} or {get_args(By)[-1]}."
             )
 
     def specs(self) -> Specs:
@@ -153,7 +156,7 @@ class _Effects:
         self._batch = batch
         inputs, mask = capture.inputs(batch)
         assert mask is not None
-        self._windows, self._real = Windows(inputs, mask), mask.bool()
+        self._windows, self._real = Windows(inputs, mask, capture.types(batch)), mask.bool()
 
     def measured(self) -> dict[str, NDArray[Any]]:
         """By name: (C, B) of cases, or (B,)."""
@@ -182,7 +185,7 @@ class _Effects:
         ids, special = self._windows.inputs, self._batch.special
         content = ~special & self._batch.mask.astype(bool)
         places = torch.from_numpy(masked_places(self._batch.ids, content, self._what.seed)).to(ids.device)
-        windows = Windows(ids.masked_fill(places, self._what.mask_token or 0), self._windows.mask)
+        windows = Windows(ids.masked_fill(places, self._what.mask_token or 0), self._windows.mask, self._windows.types)
         before, outputs = kept_pass(self._capture, windows)
         found = self._begin_losses(before, places, ids)
         for cases, after in self._silenced(windows, outputs):
@@ -238,6 +241,11 @@ class _Effects:
         """Z of other windows, token for token; of one that is shorter, from its beginning again."""
         donors, batch = self._what.donors, self._batch
         assert donors is not None
+        if batch.types is not None:
+            raise HeadscopeError(
+                f"{option('by', 'shuffle')} takes outputs of other texts, whose token types would not fit; take "
+                f"{option('by', 'mean')} for pairs."
+            )
         rows = [donors.of(ids, self._what.seed) for ids in batch.ids]
         ids, size = donors.ids[rows], donors.size[rows]
         mask = (np.arange(ids.shape[1]) < size[:, None]).astype(np.int64)
@@ -277,5 +285,5 @@ class _Effects:
                 told = ", ".join(f"{layer}:{head}" for layer, head in silent[:3]) or "none"
                 raise HeadscopeError(
                     f"With heads silenced ({told}) the {name} is NaN or infinite; the model's weights are damaged, or "
-                    "its precision is too low (try --dtype float32)."
+                    f"its precision is too low (try {option('dtype', 'float32')})."
                 )

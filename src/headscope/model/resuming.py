@@ -34,17 +34,19 @@ class NotResumed(Exception):
 
 @dataclass(frozen=True)
 class Windows:
-    """What a network is called with: token ids (B, S) or pixels, and the mask of tokens (B, S), if any."""
+    """What a network is called with: token ids (B, S) or pixels, the mask of tokens and their types (B, S), if any."""
 
     inputs: Tensor
     mask: Tensor | None
+    types: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def copies(self, count: int) -> Windows:
         """(B, ...) -> (count * B, ...), one copy after the other."""
-        return Windows(_copied(self.inputs, count), None if self.mask is None else _copied(self.mask, count))
+        given = (self.inputs, self.mask, self.types)
+        return Windows(*(one if one is None else _copied(one, count) for one in given))  # type: ignore[arg-type]
 
 
 def body_of(network: Any) -> Any:
@@ -55,7 +57,7 @@ def body_of(network: Any) -> Any:
 def final_states(capture: Capture, windows: Windows) -> Tensor:
     """One pass. The final hidden states of the stack, (B, S, D)."""
     with torch.inference_mode():
-        found = body_of(capture.network)(**capture.arguments(windows.inputs, windows.mask))
+        found = body_of(capture.network)(**capture.arguments(windows.inputs, windows.mask, windows.types))
     name = "encoder_last_hidden_state" if _only_encoder(capture) else "last_hidden_state"
     states = found.get(name) if isinstance(found, Mapping) else None
     if not isinstance(states, Tensor) or states.ndim != 3:

@@ -26,6 +26,10 @@ class Ablation(AblationFolder):
 
     `heads`, `intervals`, `curve` and `sets` are DataFrames, None where they were not measured; `manifest` says what was
     run, with the loss of the undisturbed model.
+
+    >>> import headscope
+    >>> ablation = headscope.ablate("minilm", out="worth")  # doctest: +SKIP
+    >>> ablation.heads.nlargest(3, "hidden_change")  # doctest: +SKIP
     """
 
     def summary(self) -> list[str]:

@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, Rectangle
 from headscope.errors import HeadscopeError
 from headscope.insight.pruning import RANDOM
 from headscope.show.figures import role_marks, style
+from headscope.speaking import option
 from headscope.wording import counted, short
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def draw_curve(ablation: AblationFolder) -> Figure:
     """The loss, or the cosine of embeddings, over the heads removed: a line an order, random ones as a band."""
     curve = ablation.curve
     if curve is None:
-        raise HeadscopeError(f"{ablation.folder} holds no curve; run headscope ablate with --order to have one.")
+        raise HeadscopeError(
+            f"{ablation.folder} holds no curve; run headscope ablate with {option('order')} to have one."
+        )
     column = "loss" if ablation.manifest.predicts else "embedding_cosine"
     start = ablation.manifest.undisturbed_loss if ablation.manifest.predicts else 1.0
     figure = _figure(ablation, 2.8, width=4.6)

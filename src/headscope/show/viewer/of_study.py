@@ -18,6 +18,7 @@ from headscope.measure.declaration import Column
 from headscope.show.figures.role_marks import marked
 from headscope.show.numbers import shown
 from headscope.show.viewer.packing import ALIKE, deflated
+from headscope.speaking import option
 from headscope.wording import model_label
 
 SUMS = ("similarity_sum", "high_count", "attention_sum")
@@ -50,7 +51,9 @@ def pack_study(study: StudyFolder) -> dict[str, Any]:
 def pack_sums(study: StudyFolder) -> dict[str, Any]:
     """The maps of every head, means over windows, in 16 bits each; without the diagonal, which has no pairs."""
     if not has_sums(study):
-        raise HeadscopeError(f"{study.folder} keeps no maps of its heads; run the study again with --maps all.")
+        raise HeadscopeError(
+            f"{study.folder} keeps no maps of its heads; run the study again with {option('maps', 'all')}."
+        )
     arrays = [np.asarray(study.arrays[name]) / max(1, study.windows) for name in SUMS]
     layers, heads, size = study.size
     packed = [[_maps([array[place, head] for array in arrays]) for head in range(heads)] for place in range(layers)]
