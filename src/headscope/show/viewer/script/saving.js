@@ -61,7 +61,9 @@ export async function savePng(name, svg, times = 2) {
 // Both maps of a head as they are shown, with the tokens along their axes where these fit.
 export function headSheet(title, about, maps) {
   const side = 520, edge = 90, gap = 40, top = 70, { row, column, span } = maps.shown, cell = side / span;
-  const parts = [words(16, 26, title, { "font-size": 17, "font-weight": 600 }), words(16, 46, about, { fill: variable("--quiet") })];
+  const every = Math.max(1, Math.ceil(9 / cell)), size = Math.min(12, cell * every * 0.95);
+  const told = every > 1 ? `${about} · one token in ${every} is named` : about;
+  const parts = [words(16, 26, title, { "font-size": 17, "font-weight": 600 }), words(16, 46, told, { fill: variable("--quiet") })];
   Object.values(maps.maps).forEach(({ what, image }, k) => {
     const left = 16 + k * (edge + side + gap), x = left + edge, y = top + edge;
     const box = node("svg", { x, y, width: side, height: side, viewBox: `${column} ${row} ${span} ${span}` });
@@ -79,7 +81,6 @@ export function headSheet(title, about, maps) {
     }
     const ends = what === "similarity" ? [-maps.head.largest, maps.head.largest] : [0, maps.head.largestWeight];
     parts.push(words(x, y + side + 58, ends[0].toPrecision(2)), words(x + side, y + side + 58, ends[1].toPrecision(2), { "text-anchor": "end" }));
-    const every = Math.max(1, Math.ceil(9 / cell)), size = Math.min(12, cell * every * 0.95);
     for (let token = Math.ceil(row); token < Math.min(maps.text.size, row + span); token += every)
       parts.push(words(x - 4, y + (token - row + 0.5) * cell, cut(maps.labels[token]), { "text-anchor": "end", "dominant-baseline": "middle", "font-size": size }));
     for (let token = Math.ceil(column); token < Math.min(maps.text.size, column + span); token += every) {
@@ -107,6 +108,10 @@ export function atlasSheet(title, about, atlas) {
     parts.push(node("rect", { x, y, width: cell - 4, height: cell - 4, fill: "none", stroke: role || variable("--edge"), "stroke-width": role ? 2 : 1 }));
     if (atlas.sorted) parts.push(words(x, y + cell + 6, button.tag.textContent, { "font-size": 9 }));
   });
-  const rows = Math.ceil(atlas.order.length / wide);
-  return sheet(left + wide * cell + 16, top + rows * tall + 16, title, ...parts);
+  const bottom = top + Math.ceil(atlas.order.length / wide) * tall + 14, marks = Object.entries(atlas.study?.marks ?? {}), across = 4;
+  marks.forEach(([role, [colour]], k) => {
+    const x = left + (k % across) * 160, y = bottom + Math.floor(k / across) * 20;
+    parts.push(node("rect", { x, y: y - 9, width: 10, height: 10, fill: "none", stroke: colour, "stroke-width": 2 }), words(x + 16, y, role));
+  });
+  return sheet(left + wide * cell + 16, bottom + Math.ceil(marks.length / across) * 20, title, ...parts);
 }
