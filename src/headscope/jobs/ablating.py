@@ -139,9 +139,9 @@ def ablate(
 
 
 def _check_counts(random_orders: int, steps: int) -> None:
-    for name, value, least in (("random-orders", random_orders, 0), ("steps", steps, 1)):
+    for name, value, least in (("random_orders", random_orders, 0), ("steps", steps, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1000:
-            raise HeadscopeError(f"--{name} is {value}; it must be a whole number from {least} to 1000.")
+            raise HeadscopeError(f"{option(name)} is {value}; it must be a whole number from {least} to 1000.")
 
 
 def _study(study: StudyFolder | str | os.PathLike[str] | None, orders: Iterable[Order]) -> StudyFolder | None:
