@@ -30,7 +30,7 @@ export class Form {
   constructor(about, looked) {
     Object.assign(this, { about, looked });
     const { models, longest, study } = about;
-    this.area = make("textarea", { rows: 3, id: "given", maxLength: about.limit, placeholder: "Type or paste a text", ariaLabel: "Text", onkeydown: (event) => {
+    this.area = make("textarea", { rows: 2, id: "given", maxLength: about.limit, placeholder: "Type or paste a text", ariaLabel: "Text", onkeydown: (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.send(false);
     } });
     this.file = make("input", { type: "file", accept: ".txt,text/plain", ariaLabel: "A text file", onchange: () => this.read() });

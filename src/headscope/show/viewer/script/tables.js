@@ -96,7 +96,7 @@ export class PairTable {
 
 function told(name, value) {
   if (name === "value") return value.toFixed(2);
-  if (name === "same_sentence") return value ? "same sentence" : "";
+  if (name === "same_sentence") return value ? "same" : "";
   return name === "equal" ? (value ? "equal" : "") : value;
 }
 

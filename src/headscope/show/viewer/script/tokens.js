@@ -86,7 +86,7 @@ export class Tokens {
       const [to, down] = middle(span), path = document.createElementNS(SVG, "path");
       const height = Math.min(40, 8 + Math.abs(to - x) / 6 + Math.abs(down - y) / 8);
       path.setAttribute("d", `M${x},${y} C${x},${y - height} ${to},${down - height} ${to},${down}`);
-      path.setAttribute("stroke-opacity", (0.25 + 0.75 * value).toFixed(2));
+      path.setAttribute("stroke-opacity", Math.max(0.15, value).toFixed(2));
       this.arcs.append(path);
     }
   }
