@@ -63,3 +63,19 @@ def test_two_fields_are_pairs_and_what_was_cut_is_said(call, tiny_folder: Path, 
     code, _, err = call(*asked, "--field", "a,b,c", "--overwrite")
     assert code == 2
     assert "the name of one field, or of two" in err
+
+
+def test_a_second_study_is_there_at_once_or_says_how(call, tiny_folder: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("\n".join(TEXTS))
+    asked = ("study", "notes.txt", "--lines", "-m", tiny_folder, "--length", 16, "--no-figures")
+    assert call(*asked)[0] == 0
+    code, out, _ = call(*asked)
+    assert code == 0
+    assert "headscope-study holds this study already: the same model, texts and options." in out
+    code, _, err = call(*asked, "--line-threshold", "0.2")
+    assert code == 2
+    assert err == (
+        "headscope: headscope-study holds a finished study that differs in --line-threshold; read it with "
+        "headscope report headscope-study, or give another --out, or --overwrite.\n"
+    )

@@ -14,6 +14,7 @@ from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.run import checkpoints
 from headscope.run.shards import Part
+from headscope.speaking import option
 from headscope.wording import listed
 
 
@@ -39,9 +40,9 @@ def _differences(manifest: Manifest, model: Model, options: Options, part: Part,
     mine, theirs = options.as_fields(), manifest.options.as_fields()
     return [
         *(["model"] if manifest.model.weights_sha256 != model.weights_hash else []),
-        *(name for name in mine if mine[name] != theirs[name]),
-        *(["shard"] if (there.number, there.of) != (part.number, part.of) else []),
-        *(["example"] if kept is not None and kept.window != example else []),
+        *(option(name) for name in mine if mine[name] != theirs[name]),
+        *([option("shard")] if (there.number, there.of) != (part.number, part.of) else []),
+        *([option("example")] if kept is not None and kept.window != example else []),
     ]
 
 
