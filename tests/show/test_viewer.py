@@ -33,6 +33,7 @@ from headscope.show.viewer.packing import (
     packed_attention,
     packed_output,
     small,
+    unpacked_output,
 )
 from headscope.show.viewer.page import MODULES, script
 from headscope.show.viewer.page import page as viewer_page
@@ -62,8 +63,7 @@ def hostile(tiny) -> headscope.View:
 
 def rounded(view: headscope.View, layer: int, head: int) -> np.ndarray:
     """N as a browser has it of what is sent."""
-    whole, scale = packed_output(view.output[layer, head])
-    rows = compared(whole * scale[:, None].astype(np.float64), view.part, view.similarity_option)
+    rows = compared(unpacked_output(*packed_output(view.output[layer, head])), view.part, view.similarity_option)
     return normalise(context_similarity(rows), pairs_among(view.part))
 
 

@@ -1,9 +1,10 @@
 """What the viewer's script is given: one text in every head, small enough to lie inside a page.
 
-Z travels as 16-bit whole numbers, each row with its own scale, so that the browser has C and N for every way to compare
-outputs and every threshold. Where that rounding would carry a pair over the threshold of the view, N of the library
-stands beside it: at that threshold the browser's high pairs are the library's, one by one. A travels as bytes, column
-by column: square roots of small weights, coarse, since only colours show them, and 15 bits of the others.
+Z less its mean row travels as 16-bit whole numbers, each row with its own scale, so that the browser has C and N for
+every way to compare outputs and every threshold. Where that rounding would carry a pair over the threshold of the
+view, N of the library stands beside it: at that threshold the browser's high pairs are the library's, one by one. A
+travels as bytes, column by column: square roots of small weights, coarse, since only colours show them, and 15 bits of
+the others.
 """
 
 from __future__ import annotations
@@ -73,11 +74,20 @@ def pack(view: OneText, effort: int = 6) -> dict[str, Any]:
     }
 
 
-def packed_output(output: Array) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
-    """Z (S, d) -> whole numbers (S, d) and the scale of each row (S,): Z is about one times the other."""
-    scale = (np.abs(output).max(-1) / FINE).astype(np.float32)
-    whole = np.rint(np.divide(output, scale[:, None], out=np.zeros(output.shape), where=scale[:, None] > 0))
-    return whole.astype(np.int16), scale
+def packed_output(output: Array) -> tuple[NDArray[np.int16], NDArray[np.float32], NDArray[np.float32]]:
+    """Z (S, d) -> whole numbers (S, d), the scale of each row (S,) and the mean row (d,): Z is about the mean and the
+    one times the other. The mean apart, since it may be far larger than what tells rows from each other."""
+    mean = output.mean(0, dtype=np.float64).astype(np.float32)
+    rest = output.astype(np.float64) - mean
+    scale = (np.abs(rest).max(-1) / FINE).astype(np.float32)
+    whole = np.rint(np.divide(rest, scale[:, None], out=np.zeros(rest.shape), where=scale[:, None] > 0))
+    return np.clip(whole, -FINE, FINE).astype(np.int16), scale, mean
+
+
+def unpacked_output(whole: NDArray[np.int16], scale: NDArray[np.float32], mean: NDArray[np.float32]) -> Array:
+    """What the browser has of Z."""
+    rows: Array = whole * scale[:, None].astype(np.float64) + mean
+    return rows
 
 
 def packed_attention(attention: Array) -> NDArray[np.uint8]:
@@ -103,8 +113,7 @@ def levels(size: int) -> int:
 
 def exact_values(view: OneText, layer: int, head: int) -> list[tuple[int, float]]:
     """Pairs that rounded outputs put on the wrong side of the threshold, or too near to it: i * S + j, and N."""
-    whole, scale = packed_output(view.output[layer, head])
-    rounded = whole.astype(np.float64) * scale[:, None].astype(np.float64)
+    rounded = unpacked_output(*packed_output(view.output[layer, head]))
     similarity = context_similarity(compared(rounded, view.part, view.similarity_option))
     there = np.triu(normalise(similarity, pairs_among(view.part)), 1)
     here = np.triu(view.normalised[layer, head], 1)
@@ -119,8 +128,9 @@ def deflated(array: Array, effort: int) -> str:
 
 
 def _head(view: OneText, layer: int, head: int, alike: list[tuple[Place, float]], effort: int) -> dict[str, Any]:
-    whole, scale = packed_output(view.output[layer, head])
-    little = np.concatenate([scale.astype("<f4").view(np.uint8), whole.astype("<i2").reshape(-1).view(np.uint8)])
+    whole, scale, mean = packed_output(view.output[layer, head])
+    floats = np.concatenate([mean, scale]).astype("<f4").view(np.uint8)
+    little = np.concatenate([floats, whole.astype("<i2").reshape(-1).view(np.uint8)])
     return {
         "standsOut": isolated(stands_out(view, layer, head) or ""),
         "crowded": bool(view.singled_out[layer, head].crowded),

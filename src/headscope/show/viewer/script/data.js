@@ -62,8 +62,9 @@ export class Text {
     const { z, a } = this.measuredOf(place, head);
     const [outputs, weights] = await Promise.all([inflated(z), inflated(a)]);
     this.unpacked.set(key, {
-      scale: new Float32Array(outputs, 0, this.size),
-      whole: new Int16Array(outputs, 4 * this.size),
+      mean: new Float32Array(outputs, 0, this.width),
+      scale: new Float32Array(outputs, 4 * this.width, this.size),
+      whole: new Int16Array(outputs, 4 * (this.width + this.size)),
       weights: new Uint8Array(weights),
     });
   }
@@ -118,9 +119,9 @@ export class Text {
   }
 
   compared(place, head, how) {
-    const { scale, whole } = this.unpacked.get(place * this.heads + head);
+    const { mean, scale, whole } = this.unpacked.get(place * this.heads + head);
     const S = this.size, d = this.width, rows = new Float64Array(S * d);
-    for (let i = 0; i < S; i++) for (let k = 0; k < d; k++) rows[i * d + k] = whole[i * d + k] * scale[i];
+    for (let i = 0; i < S; i++) for (let k = 0; k < d; k++) rows[i * d + k] = whole[i * d + k] * scale[i] + mean[k];
     if (how === "cosine")
       for (let i = 0; i < S; i++) {
         let square = 0;
@@ -131,9 +132,9 @@ export class Text {
     if (how === "centred") {
       const parts = Math.max(1, this.part.reduce((sum, one) => sum + one, 0));
       for (let k = 0; k < d; k++) {
-        let mean = 0;
-        for (let i = 0; i < S; i++) mean += this.part[i] ? rows[i * d + k] / parts : 0;
-        for (let i = 0; i < S; i++) rows[i * d + k] -= mean;
+        let middle = 0;
+        for (let i = 0; i < S; i++) middle += this.part[i] ? rows[i * d + k] / parts : 0;
+        for (let i = 0; i < S; i++) rows[i * d + k] -= middle;
       }
     }
     return rows;
