@@ -78,9 +78,7 @@ class TestPacking:
                 for place, value in exact_values(other, layer, head):
                     there.reshape(-1)[place] = value
                 assert (np.triu(there > np.float32(threshold)) == np.triu(other.high(layer, head))).all()
-                # Less the mean, outputs are smaller than the steps they are rounded in were made for.
-                near = 1e-3 if similarity == "centred" else 1e-4
-                assert np.triu(there) == pytest.approx(np.triu(other.normalised[layer, head]), abs=near)
+                assert np.triu(there) == pytest.approx(np.triu(other.normalised[layer, head]), abs=1e-4)
 
     def test_a_pair_that_rounding_would_move_is_sent_as_it_is(self, view):
         here, there = view.normalised[1, 2], rounded(view, 1, 2)
