@@ -70,7 +70,9 @@ def test_bad_texts_end_in_one_sentence(call, name, tiny_folder, tmp_path):
     content, expected = BAD_TEXTS[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    code, out, err = call("study", tmp_path / name, "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s", "-q")
+    code, out, err = call(
+        "study", tmp_path / name, "-m", tiny_folder, "--length", 48, "-o", tmp_path / "s", "-q", "--short", "drop"
+    )
     assert code == 2
     assert expected in err
     assert err.startswith("headscope: ")

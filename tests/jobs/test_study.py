@@ -338,7 +338,7 @@ def test_leaving_special_tokens_out_removes_them_before_the_peak_is_taken(tiny, 
         ({"length": 97}, "at most 96"),
         ({"length": 48, "layers": (1, 99)}, "layer 99, but the model has 3"),
         ({"length": 48, "threshold": 1.5}, "threshold is 1.5"),
-        ({"length": 48, "short": "crop"}, "short is 'crop'; it must be drop or pad"),
+        ({"length": 48, "short": "crop"}, "short is 'crop'; it must be auto or drop or pad"),
     ],
 )
 def test_options_that_cannot_be_met_are_refused_with_their_value(tiny, sample, tmp_path: Path, options, message):
@@ -347,8 +347,9 @@ def test_options_that_cannot_be_met_are_refused_with_their_value(tiny, sample, t
 
 
 def test_texts_shorter_than_the_window_say_how_long_they_are_and_what_helps(tiny, tmp_path: Path):
+    texts = ["Too short.", "Also short."]
     with pytest.raises(HeadscopeError, match=r"Every text is shorter.*the longest of 2 has \d+ tokens.*short='pad'"):
-        headscope.study(tiny, ["Too short.", "Also short."], out=tmp_path / "s", length=48, progress=False)
+        headscope.study(tiny, texts, out=tmp_path / "s", length=48, short="drop", progress=False)
 
 
 def test_a_folder_is_never_overwritten_unasked(tiny, sample, tmp_path: Path):

@@ -119,7 +119,7 @@ def test_a_disk_that_fills_up_while_results_are_written_costs_nothing(
         with pytest.raises(HeadscopeError, match=r"heads\.csv can't be written: No space left on device"):
             small_study(tiny, tmp_path / "s")
     assert not (tmp_path / "s" / "study.json").exists()
-    with pytest.raises(HeadscopeError, match="is not finished; run the same headscope study command again"):
+    with pytest.raises(HeadscopeError, match=r"is not finished; run the same headscope\.study\(\.\.\.\) again"):
         headscope.read(tmp_path / "s")
     during(monkeypatch, 0, lambda: pytest.fail("nothing should be measured again"))
     assert digests(small_study(tiny, tmp_path / "s").folder) == whole
@@ -224,7 +224,7 @@ def test_overwrite_starts_anew(tiny: Model, tmp_path: Path, whole: dict[str, str
 
 def test_a_failed_first_try_leaves_nothing_in_the_way(tiny: Model, tmp_path: Path) -> None:
     with pytest.raises(HeadscopeError, match="shorter than a window"):
-        small_study(tiny, tmp_path / "s", texts=["Too short."])
+        small_study(tiny, tmp_path / "s", texts=["Too short."], short="drop")
     assert not (tmp_path / "s").exists()
     assert small_study(tiny, tmp_path / "s", texts=["Too short."], short="pad").windows == 1
 
@@ -245,7 +245,7 @@ def test_checkpoints_of_an_older_version_are_refused_and_not_gone_on_with(tiny: 
     plan = tmp_path / "s" / "unfinished" / "plan.json"
     plan.write_text(json.dumps(json.loads(plan.read_text()) | {"headscope": "0.1.0"}))
     with pytest.raises(
-        HeadscopeError, match=r"differs in headscope \('0.1.0' there, '.*' now\); give the same, another"
+        HeadscopeError, match=r"differs in headscope \('0.1.0' there, '.*' now\); give the same, or give another"
     ):
         small_study(tiny, tmp_path / "s")
     assert checkpoints(tmp_path / "s") == kept
