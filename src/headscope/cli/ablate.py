@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import DEVICE, DTYPE, FIELD, LAYERS, LENGTH, MODEL, SEED, STACK
+from headscope.cli.options import (
+    DEVICE,
+    DTYPE,
+    FIELD,
+    LAYERS,
+    LENGTH,
+    MODEL_OR_THAT_OF_STUDY,
+    SEED,
+    STACK,
+    model_or_that_of,
+)
 from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
@@ -15,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """[bold]Examples[/bold]\n
 headscope ablate wiki.jsonl.gz --model gpt2 --out ablation --max-windows 200\n
-headscope ablate wiki.jsonl.gz --model gpt2 --study wiki   [dim]held against the study, into wiki/ablation[/dim]\n
+headscope ablate wiki.jsonl.gz --study wiki   [dim]held against the study, into wiki/ablation[/dim]\n
 headscope ablate wiki.jsonl.gz --model gpt2 --out ablation --order importance --order measure:focal_share\n
 headscope ablate notes/ --model ./my-model --heads 3:1,5:7   [dim]a set at once; --only keeps one[/dim]"""
 
@@ -29,7 +39,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    model: MODEL = "minilm",
+    model: MODEL_OR_THAT_OF_STUDY = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -137,7 +147,7 @@ def command(
         from headscope.model.loading import load
 
     finished = ablate(
-        load(model, device=device, dtype=dtype, seed=seed),
+        load(model_or_that_of(study, model), device=device, dtype=dtype, seed=seed),
         source,
         by=by,  # type: ignore[arg-type]
         heads=silent,

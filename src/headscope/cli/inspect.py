@@ -12,13 +12,14 @@ from headscope.cli.options import (
     DEVICE,
     DTYPE,
     LINE_THRESHOLD,
-    MODEL,
+    MODEL_OR_THAT_OF_STUDY,
     SEED,
     SENTENCES,
     SIMILARITY,
     SPECIAL,
     STACK,
     THRESHOLD,
+    model_or_that_of,
 )
 from headscope.errors import HeadscopeError
 
@@ -37,7 +38,7 @@ fortune | headscope inspect - --csv pairs.csv --png maps.png"""
 
 def command(
     text: Annotated[str, typer.Argument(help="A text, a file, or - for standard input.", show_default=False)],
-    model: MODEL = "minilm",
+    model: MODEL_OR_THAT_OF_STUDY = None,
     layer: Annotated[
         int | None,
         typer.Option(
@@ -114,7 +115,7 @@ def command(
 
     one_layer = layer is not None or heads is not None
     last_or_given = -1 if layer is None else layer
-    loaded = load(model, device=device, dtype=dtype, seed=seed)
+    loaded = load(model_or_that_of(study, model), device=device, dtype=dtype, seed=seed)
     view = inspect(
         loaded,
         given,

@@ -1,11 +1,21 @@
 """Options that several verbs share, each written once."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 MODEL = Annotated[
     str, typer.Option("--model", "-m", help="minilm (built in), a folder, a hub id, or random:NAME.", metavar="NAME")
+]
+MODEL_OR_THAT_OF_STUDY = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="minilm (built in), a folder, a hub id, or random:NAME; by default that of --study, or minilm.",
+        metavar="NAME",
+    ),
 ]
 DEVICE = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")]
 DTYPE = Annotated[str, typer.Option(help="Precision of the weights: float32, float16 or bfloat16.", metavar="NAME")]
@@ -58,3 +68,12 @@ def fields_named(text: str) -> str | list[str]:
     ('review', ['premise', 'hypothesis'])
     """
     return [name.strip() for name in text.split(",")] if "," in text else text
+
+
+def model_or_that_of(study: Path | None, model: str | None) -> str:
+    """The model that was named; otherwise that of the study, or the built-in one."""
+    if model is not None or study is None:
+        return model or "minilm"
+    from headscope.folder.manifest import read_manifest
+
+    return read_manifest(study).model.name

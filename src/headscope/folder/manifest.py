@@ -198,6 +198,13 @@ class Manifest:
         """Whether the numbers of every window lie beside the tables; a part may have no window."""
         return self.options.keep_windows and self.counts.windows > 0
 
+    @property
+    def of_whole_texts(self) -> bool:
+        """Whether every window is a whole text, so that longer windows would be the same."""
+        counts = self.counts
+        alone = counts.windows == counts.texts - (counts.texts_without_window or 0)
+        return self.options.short == "pad" and alone and not counts.later_windows_left_out
+
     def as_json(self) -> dict[str, Any]:
         """As study.json has it: the source stands under `texts` or `images`."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("source", "kind")}

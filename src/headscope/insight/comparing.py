@@ -30,7 +30,7 @@ from headscope.measure.catalogue import columns
 from headscope.speaking import option
 from headscope.wording import listed
 
-SAME = ("length", "threshold", "line_threshold", "special", "similarity", "short")
+SAME = ("length", "threshold", "line_threshold", "special", "similarity")
 """Options that change what the numbers mean: studies that differ in one can't stand side by side."""
 
 
@@ -222,6 +222,11 @@ class Compared:
         return f"{type(self).__name__}({', '.join(self.models)})"
 
 
+def _shorter(one: StudyFolder, other: StudyFolder) -> StudyFolder:
+    """That with the shorter windows."""
+    return min(one, other, key=lambda study: study.manifest.options.length)
+
+
 def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
     """Studies under their labels; those that can't stand side by side are refused."""
     opened = list(studies)
@@ -235,7 +240,7 @@ def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
             )
         for name in SAME:
             here, there = (getattr(one.manifest.options, name) for one in (opened[0], study))
-            if here != there:
+            if here != there and not (name == "length" and _shorter(opened[0], study).manifest.of_whole_texts):
                 raise HeadscopeError(
                     f"{opened[0].folder} was measured with {option(name, here)}, {study.folder} with "
                     f"{there}; only studies with the same can be compared."
