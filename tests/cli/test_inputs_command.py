@@ -79,3 +79,9 @@ def test_a_second_study_is_there_at_once_or_says_how(call, tiny_folder: Path, tm
         "headscope: headscope-study holds a finished study that differs in --line-threshold; read it with "
         "headscope report headscope-study, or give another --out, or --overwrite.\n"
     )
+
+
+def test_the_help_names_no_type_after_a_flag(call):
+    for verb in ("study", "compare", "segment"):
+        told = [line for line in call(verb, "--help")[1].splitlines() if "<bool>" in line]
+        assert [line for line in told if "--help" not in line] == []

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import metadata
 from types import ModuleType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args, get_type_hints
 
 import typer
 
@@ -95,7 +95,18 @@ def _lacks_memory(problem: Exception) -> bool:
     return isinstance(problem, MemoryError) or any(sign in told for sign in ("OutOfMemory", "allocate memory"))
 
 
+def _untype_flags(command: Callable[..., Any]) -> None:
+    """A flag takes no value, so the help is to name no type after it."""
+    command.__annotations__ = get_type_hints(command, include_extras=True)
+    for hint in command.__annotations__.values():
+        kind, *about = get_args(hint) or (hint,)
+        if bool in (kind, *get_args(kind)):
+            for info in about:
+                info.metavar = ""
+
+
 def _verb(name: str, module: ModuleType) -> None:
+    _untype_flags(module.command)
     app.command(name, epilog=module.EXAMPLES)(_guarded(module.command))
 
 
