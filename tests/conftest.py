@@ -59,7 +59,10 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory, sample: list[str]) -> 
     folder.mkdir()
     words = BertWordPieceTokenizer()
     words.train_from_iterator(sample, vocab_size=600, show_progress=False)
-    words.save(str(folder / "tokenizer.json"))
+    # Training numbers the same words otherwise each time; numbered by their names, every run has the same model.
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    known = [*special, *sorted(set(words.get_vocab()) - set(special))]
+    BertWordPieceTokenizer({word: number for number, word in enumerate(known)}).save(str(folder / "tokenizer.json"))
     BertTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")).save_pretrained(folder)
     torch.manual_seed(0)
     config = BertConfig(

@@ -70,7 +70,7 @@ def test_halves_of_the_texts_agree_where_there_is_no_noise() -> None:
 def test_orders_are_read_and_others_refused() -> None:
     assert parse_order("measure:-focal_share").falling
     assert parse_order("random").kind == "random"
-    with pytest.raises(HeadscopeError, match="--order is 'size'; it must be importance"):
+    with pytest.raises(HeadscopeError, match="order is 'size'; it must be importance"):
         parse_order("size")
 
 

@@ -22,7 +22,7 @@ CAPTION = (
     "Above: C on one text; below: the normalised similarity N, averaged over all windows. Red where the outputs point "
     "the same way, blue where they point apart. Dark along the diagonal: tokens near each other are made alike; dark "
     "squares: so are the tokens of one stretch of text; a dark cross: one token is like all others. Each map has a "
-    "scale of its own."
+    "scale of its own; those below begin where their values do, not at 0, and white there is the least."
 )
 
 
@@ -41,7 +41,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     for (above, below), layer in zip(grid.T, chosen, strict=True):
         style.heat_map(above, view.similarity[layer].sum(0), "C, sum of heads", diverging=True)
         style.title(above, f"Layer {layer}, one text")
-        style.heat_map(below, mean_normalised(study, layer), "mean of N, sum of heads", diverging=True)
+        style.heat_map(below, mean_normalised(study, layer), "mean of N, sum of heads", spread=True)
         style.title(below, f"Layer {layer}, all texts")
         below.set_xlabel("token j")
     for axes in grid[:, 0]:

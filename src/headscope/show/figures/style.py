@@ -200,12 +200,14 @@ def heat_map(
     diverging: bool = False,
     power: float | None = None,
     top: float | None = None,
+    spread: bool = False,
 ) -> AxesImage:
     """A square map of tokens, row i and column j, with its colour bar; diverging: red above 0, blue below.
 
     power: colours go by value ** power; by default by the square root where most values are small beside the largest.
     top: the end of the scale; by default the largest value, or, where a few stand far above all others, the end of
-    the others. The bar then has an arrow.
+    the others. The bar then has an arrow. spread: the colours are spread over the middle 96 % of the values off the
+    diagonal, for a map that is much the same everywhere; the bar then has an arrow at both ends.
     """
     values = np.abs(matrix[np.isfinite(matrix)])
     most = float(values.max(initial=0)) or 1.0
@@ -216,19 +218,25 @@ def heat_map(
         power = 0.5 if middle < 0.2 * top else 1.0
     low = max(float(np.nanmin(matrix, initial=0)), -top) if diverging else 0.0
     norm, colours = scale(power, low, top)
+    if spread:
+        matrix = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)
+        low, top = (float(end) for end in np.nanquantile(matrix, [0.02, 0.98]))
+        norm, colours, power = Normalize(low, max(top, low + 1e-9)), SEQUENTIAL, 1.0
     sharp = "nearest" if len(matrix) <= 200 else "auto"
-    image = axes.imshow(matrix, cmap=colours if diverging else SEQUENTIAL, norm=norm, interpolation=sharp)
+    image = axes.imshow(matrix, cmap=colours if diverging or spread else SEQUENTIAL, norm=norm, interpolation=sharp)
     axes.set_facecolor(PALE)
     token_ticks(axes, len(matrix))
     beside = axes.inset_axes((1.03, 0, 0.05, 1))
-    colour_bar(image, beside, f"{label}, √ scale" if label and power < 1 else label, beyond=top < most)
+    colour_bar(image, beside, f"{label}, √ scale" if label and power < 1 else label, beyond=top < most, below=spread)
     return image
 
 
-def colour_bar(image: AxesImage, bar_axes: Axes, label: str = "", *, beyond: bool = False, lying: bool = False) -> None:
-    """A colour bar with a few round numbers. beyond: there are values past its end."""
+def colour_bar(
+    image: AxesImage, bar_axes: Axes, label: str = "", *, beyond: bool = False, below: bool = False, lying: bool = False
+) -> None:
+    """A colour bar with a few round numbers. beyond: there are values past its end; below: before its beginning."""
     orientation = "horizontal" if lying else "vertical"
-    ends = "max" if beyond else "neither"
+    ends = {(True, True): "both", (True, False): "max", (False, True): "min"}.get((beyond, below), "neither")
     bar = bar_axes.figure.colorbar(image, cax=bar_axes, orientation=orientation, extend=ends, extendfrac=0.04)
     bar.locator = FixedLocator(_round_numbers(image.norm))
     bar.formatter = FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
