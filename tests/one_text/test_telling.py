@@ -222,7 +222,7 @@ def test_where_every_head_is_crowded_it_is_said_once_and_what_may_help(view):
     full = view_of([np.ones((view.size, 4))] * 2, view)
     assert nothing_singled_out(full) == (
         "In every head of layer 2 most pairs are high: none singles anything out. "
-        "A longer text, or --similarity centred, may tell more."
+        "A longer text, or the similarity centred, may tell more."
     )
     html, static = full.html(), snippet(full)
     assert html.count("In every head of layer 2 most pairs are high") == 2  # once of them where scripts are blocked

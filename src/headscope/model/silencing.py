@@ -39,7 +39,7 @@ def silenced(
 
     model: a `headscope.Model`, or a network of transformers, with or without the head of a task. heads: (layer, head)
     of each, numbered from 0; or a mapping of them to what takes the place of their output Z (..., d): a number, a
-    vector of d, or a function of Z. stack: of a model that has several, as `headscope study --stack` names them.
+    vector of d, or a function of Z. stack: of a model that has several, as in `headscope.study`.
 
     >>> import headscope
     >>> with headscope.silenced(model, {(3, 1), (5, 7)}):  # doctest: +SKIP

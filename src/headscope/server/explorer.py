@@ -17,6 +17,7 @@ from headscope.options import Options
 from headscope.show.objects import Study
 from headscope.show.viewer.of_study import has_sums, pack_study, pack_sums
 from headscope.show.viewer.packing import pack
+from headscope.speaking import option
 from headscope.wording import model_label
 
 MOST_CHARACTERS = 200_000
@@ -63,7 +64,9 @@ class Explorer:
     def look(self, text: str, model: str, length: int, window: int) -> str:
         """A window of a text, packed for the viewer, as JSON."""
         if model not in self._models:
-            raise HeadscopeError(f"There is no model {model!r} here; start headscope explore with --model {model}.")
+            raise HeadscopeError(
+                f"There is no model {model!r} here; start headscope explore with {option('model', model)}."
+            )
         looking = self._models[model]
         loaded = looking.model
         options = Options(length=min(length, loaded.longest or length), short="pad")

@@ -13,6 +13,7 @@ import uvicorn
 from headscope.errors import HeadscopeError
 from headscope.server.app import application
 from headscope.server.explorer import Explorer
+from headscope.speaking import option
 
 HERE = "127.0.0.1"
 
@@ -26,7 +27,7 @@ def bound(port: int) -> socket.socket:
     except (OSError, OverflowError) as problem:
         listening.close()
         reason = getattr(problem, "strerror", None) or problem
-        raise HeadscopeError(f"Port {port} can't be had ({reason}); give another --port, or none.") from None
+        raise HeadscopeError(f"Port {port} can't be had ({reason}); give another {option('port')}, or none.") from None
     return listening
 
 

@@ -219,8 +219,7 @@ def heat_map(
     low = max(float(np.nanmin(matrix, initial=0)), -top) if diverging else 0.0
     norm, colours = scale(power, low, top)
     if spread:
-        matrix = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)
-        low, top = (float(end) for end in np.nanquantile(matrix, [0.02, 0.98]))
+        low, top = (float(end) for end in np.quantile(matrix[~np.eye(len(matrix), dtype=bool)], [0.02, 0.98]))
         norm, colours, power = Normalize(low, max(top, low + 1e-9)), SEQUENTIAL, 1.0
     sharp = "nearest" if len(matrix) <= 200 else "auto"
     image = axes.imshow(matrix, cmap=colours if diverging or spread else SEQUENTIAL, norm=norm, interpolation=sharp)
