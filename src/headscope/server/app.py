@@ -61,7 +61,7 @@ def application(explorer: Explorer, token: str) -> Guard:
 
     @app.exception_handler(HeadscopeError)
     def refused(request: Request, problem: HeadscopeError) -> JSONResponse:
-        return JSONResponse({"problem": str(problem)}, 400)
+        return JSONResponse({"problem": problem.typed}, 400)
 
     @app.exception_handler(RequestValidationError)
     def wrong(request: Request, problem: RequestValidationError) -> JSONResponse:
