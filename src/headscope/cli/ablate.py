@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headscope.cli.options import (
+    ADDRESS,
     DEVICE,
     DTYPE,
+    ENGINE,
     FIELD,
     LAYERS,
     LENGTH,
+    LINES,
     MODEL_OR_THAT_OF_STUDY,
+    QUIET,
     SEED,
+    SKIP_BAD,
     STACK,
+    THREADS,
+    WORKERS,
     model_or_that_of,
 )
 from headscope.garbage import without_collecting
@@ -103,23 +110,18 @@ def command(
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
     seed: SEED = 0,
-    lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
+    lines: LINES = False,
     field: FIELD = "text",
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes that measure at once; 1, or with Ray as many as have room.", metavar="N"),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of each worker; the cores are divided if not given.", metavar="N")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a Ray cluster).", metavar="NAME")] = "local",
-    address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
+    skip_bad: SKIP_BAD = False,
+    workers: WORKERS = None,
+    threads: THREADS = None,
+    engine: ENGINE = "local",
+    address: ADDRESS = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an ablation that is in --out.")] = False,
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw importance beside roles, and curves.")
     ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
+    quiet: QUIET = False,
 ) -> None:
     """Does a head matter? Silence each in turn and see what moves.
 

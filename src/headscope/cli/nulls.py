@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import FIELDS, fields_named
+from headscope.cli.options import ADDRESS, DEVICE, ENGINE, FIELDS, LINES, QUIET, THREADS, WORKERS, fields_named
 
 if TYPE_CHECKING:
     from headscope.show.objects import Study
@@ -49,20 +49,15 @@ def command(
             help="tokens, sentences or weights; roles take all three.", metavar="NAME,...", show_default=False
         ),
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
+    lines: LINES = False,
     field: FIELDS = "text",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", metavar="NAME")] = "auto",
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes that measure at once; 1, or with Ray as many as have room.", metavar="N"),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of each worker; the cores are divided if not given.", metavar="N")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a Ray cluster).", metavar="NAME")] = "local",
-    address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
+    device: DEVICE = "auto",
+    workers: WORKERS = None,
+    threads: THREADS = None,
+    engine: ENGINE = "local",
+    address: ADDRESS = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Measure nulls again that are there.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
+    quiet: QUIET = False,
 ) -> None:
     """Measure the same windows where there is nothing to know, and say which heads have a role.
 

@@ -70,6 +70,20 @@ def fields_named(text: str) -> str | list[str]:
     return [name.strip() for name in text.split(",")] if "," in text else text
 
 
+LINES = Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")]
+SKIP_BAD = Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")]
+WORKERS = Annotated[
+    int | None,
+    typer.Option(help="Processes that measure at once; 1, or with Ray as many as have room.", metavar="N"),
+]
+THREADS = Annotated[
+    int | None, typer.Option(help="Threads of each worker; the cores are divided if not given.", metavar="N")
+]
+ENGINE = Annotated[str, typer.Option(help="local (this machine) or ray (a Ray cluster).", metavar="NAME")]
+ADDRESS = Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
+
+
 def model_or_that_of(study: Path | None, model: str | None) -> str:
     """The model that was named; otherwise that of the study, or the built-in one."""
     if model is not None or study is None:

@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headscope.cli.options import (
+    ADDRESS,
     DEVICE,
     DTYPE,
+    ENGINE,
     FIELDS,
     LAYERS,
     LENGTH,
     LINE_THRESHOLD,
+    LINES,
     MODEL,
+    QUIET,
     SEED,
     SENTENCES,
     SIMILARITY,
+    SKIP_BAD,
     SPECIAL,
     STACK,
+    THREADS,
     THRESHOLD,
+    WORKERS,
     fields_named,
 )
 from headscope.garbage import without_collecting
@@ -92,18 +99,13 @@ def command(
     device: DEVICE = "auto",
     dtype: DTYPE = "float32",
     seed: SEED = 0,
-    lines: Annotated[bool, typer.Option("--lines", help="Text files hold one text a line.")] = False,
+    lines: LINES = False,
     field: FIELDS = "text",
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count unusable records instead of stopping.")] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes that measure at once; 1, or with Ray as many as have room.", metavar="N"),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of each worker; the cores are divided if not given.", metavar="N")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="local (this machine) or ray (a Ray cluster).", metavar="NAME")] = "local",
-    address: Annotated[str | None, typer.Option(help="The Ray cluster; none: one on this machine.")] = None,
+    skip_bad: SKIP_BAD = False,
+    workers: WORKERS = None,
+    threads: THREADS = None,
+    engine: ENGINE = "local",
+    address: ADDRESS = None,
     shard: Annotated[str, typer.Option(help="3/16 measures part 3 of 16, for headscope merge.", metavar="K/N")] = "1/1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a study that is in --out.")] = False,
     nulls: Annotated[
@@ -136,7 +138,7 @@ def command(
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="Draw all figures and write report.html at the end.")
     ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
+    quiet: QUIET = False,
 ) -> None:
     """Measure every head of a model over a corpus."""
     from headscope.corpus.images import Images, are_images
