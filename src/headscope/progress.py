@@ -28,10 +28,12 @@ class _Count(ProgressColumn):
 
 
 def _count(task: Task) -> str:
+    last = task.completed if task.total is None else task.total
+    unit = task.fields["unit"].removesuffix("s") if last == 1 else task.fields["unit"]
     if task.total is None:
-        return f"{int(task.completed):,} {task.fields['unit']}"
+        return f"{int(task.completed):,} {unit}"
     about = "~" if task.fields["estimated"] else ""
-    return f"{int(task.completed):,} of {about}{int(task.total):,} {task.fields['unit']}"
+    return f"{int(task.completed):,} of {about}{int(task.total):,} {unit}"
 
 
 FIRST_LINE, NEXT_LINE = 5.0, 30.0
@@ -81,6 +83,9 @@ class Bar:
         >>> bar.expect(380, exact=False)
         >>> bar._line()
         'Measuring minilm: 0 of ~380 windows'
+        >>> bar.expect(1, exact=True)
+        >>> bar._line()
+        'Measuring minilm: 0 of 1 window'
         """
         [task] = self._progress.tasks
         speed, left = task.finished_speed or task.speed, task.time_remaining

@@ -122,7 +122,7 @@ def test_a_pass_from_the_middle_is_the_whole_pass(family: Family, stack: str | N
     capture = capture_of(family.name, stack)
     windows = inputs_of(family, stack)
     allowed = resumable(capture)
-    assert allowed == (frozenset() if family.name in NOT_RESUMED else frozenset(capture.measurable))
+    assert set(allowed) == (set() if family.name in NOT_RESUMED else set(capture.measurable))
     before, outputs = kept_pass(capture, windows)
     for layer in capture.measurable[-2:]:
         changes = {layer: silencing_in_copies(capture, layer, len(windows), 3)}
@@ -134,12 +134,38 @@ def test_a_pass_from_the_middle_is_the_whole_pass(family: Family, stack: str | N
             torch.testing.assert_close(found[head], expected, rtol=1e-4, atol=1e-5 * float(before.abs().max()))
 
 
-def silencing_in_copies(capture: Capture, layer: int, windows: int, copies: int) -> Change:
-    def edit(output: Tensor) -> None:
-        for copied in range(copies):
-            output[copied * windows : (copied + 1) * windows, copied] = 0
+@pytest.mark.parametrize(("family", "stack"), CASES)
+def test_a_pass_from_a_projection_is_the_whole_pass(family: Family, stack: str | None) -> None:
+    """For each padded window by itself: its copies part where the first change is made."""
+    if family.name in NO_STATES:
+        pytest.skip("puts out no hidden states")
+    capture = capture_of(family.name, stack)
+    windows = inputs_of(family, stack)
+    allowed = [layer for layer, begin in resumable(capture).items() if begin == "projection"]
+    if not allowed:
+        pytest.skip("is resumed from whole layers")
+    for place in range(len(windows)):
+        given = (windows.inputs, windows.mask, windows.types)
+        one = Windows(*(None if part is None else part[place : place + 1] for part in given))
+        before, outputs = kept_pass(capture, one)
+        for layer in (allowed[0], allowed[-1]):
+            changes = {layer: silencing_in_copies(capture, layer, 1, 3, copied=True)}
+            found = resumed_pass(capture, one, outputs, layer, 3, changes, "projection")
+            for head in range(3):
+                with silenced(network_of(family.name), {(layer, head)}, stack=stack):
+                    expected = final_states(capture, one)
+                assert expected.shape == before.shape
+                torch.testing.assert_close(
+                    found[head : head + 1], expected, rtol=1e-4, atol=1e-5 * float(before.abs().max())
+                )
 
-    return edited(capture.places[layer], capture.heads, copies * windows, edit)
+
+def silencing_in_copies(capture: Capture, layer: int, windows: int, copies: int, copied: bool = False) -> Change:
+    def edit(output: Tensor) -> None:
+        for number in range(copies):
+            output[number * windows : (number + 1) * windows, number] = 0
+
+    return edited(capture.places[layer], capture.heads, copies * windows, edit, copied)
 
 
 def test_a_layer_of_several_that_share_a_module_is_silenced_alone() -> None:

@@ -202,7 +202,7 @@ class AblationJob:
         model.check_length(options.length)
         self._layers = self._capture.chosen_layers(options.layers)
         self._resumable = resumable(self._capture)
-        SilencedCases((), by, 1, (), frozenset())  # refuses what it does not know, before anything is measured
+        SilencedCases((), by, 1, (), {})  # refuses what it does not know, before anything is measured
         self._stages: dict[str, Stage] = {}
         self._there: dict[str, Stage] = {}
         self._undisturbed: Arrays | None = None

@@ -6,7 +6,7 @@ same layer run together, as copies of the same windows, and the layers below are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -32,7 +32,7 @@ from headscope.measure.drift import (
 )
 from headscope.model.capture import Capture
 from headscope.model.language_head import Predicts, logits
-from headscope.model.resuming import LayerOutputs, Windows, kept_pass, resumed_pass
+from headscope.model.resuming import Begin, LayerOutputs, Windows, kept_pass, resumed_pass
 from headscope.model.silencing import Change, HeadName, edited
 from headscope.speaking import option
 
@@ -72,13 +72,13 @@ class Donors:
 class SilencedCases:
     """heads: H. layers: those with attention, by their numbers. means: (L, H, d), for `by` mean. donors: for `by`
     shuffle. loss: what the head of the network predicts; None where no loss is taken. mask_token: its id, for masked
-    tokens. resumable: the layers from which a pass may begin."""
+    tokens. resumable: the layers from which a pass may begin, and where in them."""
 
     cases: tuple[Case, ...]
     by: By
     heads: int
     layers: tuple[int, ...]
-    resumable: frozenset[int]
+    resumable: Mapping[int, Begin]
     means: NDArray[np.float64] | None = None
     donors: Donors | None = None
     loss: Predicts | None = None
@@ -203,13 +203,16 @@ class _Effects:
         """Some cases, and the final hidden states in each, (R, B, S, D)."""
         instead = self._instead()
         for first, cases in self._what.together(len(windows), windows.inputs.shape[1]):
-            after = resumed_pass(
-                self._capture, windows, outputs, first, len(cases), self._changes(cases, len(windows), instead)
-            )
+            begin = self._what.resumable.get(first, "layer") if len(windows) == 1 else "layer"
+            changes = self._changes(cases, len(windows), instead, first if begin == "projection" else None)
+            after = resumed_pass(self._capture, windows, outputs, first, len(cases), changes, begin)
             yield cases, after.view(len(cases), len(windows), *after.shape[1:])
 
-    def _changes(self, cases: Sequence[int], windows: int, instead: dict[int, Tensor]) -> dict[int, Change]:
-        by_layer: dict[int, list[tuple[int, int]]] = {}
+    def _changes(
+        self, cases: Sequence[int], windows: int, instead: dict[int, Tensor], copying: int | None
+    ) -> dict[int, Change]:
+        """copying: the layer that one window enters and all copies leave, if any."""
+        by_layer: dict[int, list[tuple[int, int]]] = {} if copying is None else {copying: []}
         for copy, number in enumerate(cases):
             for layer, head in self._what.cases[number]:
                 by_layer.setdefault(layer, []).append((copy, head))
@@ -223,7 +226,10 @@ class _Effects:
             return silence
 
         rows, places = len(cases) * windows, self._capture.places
-        return {layer: edited(places[layer], self._what.heads, rows, edit(layer)) for layer in by_layer}
+        return {
+            layer: edited(places[layer], self._what.heads, rows, edit(layer), copied=layer == copying)
+            for layer in by_layer
+        }
 
     def _instead(self) -> dict[int, Tensor]:
         """The number of a layer -> what takes the place of its Z, (B or 1, H, S or 1, d); nothing for zeros."""

@@ -4,6 +4,9 @@ An undisturbed pass keeps what every layer puts out. In a later pass the layers 
 at once, and the model's own code does all the rest, masks, positions and the last norm among it. One such pass may
 carry several copies of the windows, each changed in another way.
 
+The copies of one window are alike until the first change, which is made to what enters an output projection. So the
+attention before it is run for one copy, and what enters is copied there: the model's own sums spread the rest.
+
 Not every model can be resumed: one whose layers hand something on by another way would go wrong. `resumable` tries it
 for each layer, and from those that fail the whole model is run.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +28,8 @@ from headscope.model.silencing import Change, changed, edited
 
 LayerOutputs = Mapping[int, Any]
 """The number of a layer -> what it returned: tensors, in whatever they came in."""
+Begin = Literal["projection", "layer"]
+"""Where in a layer a pass begins: at its output projection, for copies of one window, or as a whole."""
 PROBE_WINDOWS, PROBE_COPIES = 2, 3
 
 
@@ -89,38 +94,85 @@ def resumed_pass(
     first: int,
     copies: int,
     changes: Mapping[int, Change],
+    begin: Begin = "layer",
 ) -> Tensor:
     """The final hidden states (copies * B, S, D) of a pass from layer `first` on, with changes to what enters the
-    output projections. outputs: of the layers below, for one copy; with first = 0 none are needed."""
-    with _handing_on(capture, outputs, first, len(windows), copies), changed(capture, changes, first):
-        return final_states(capture, windows.copies(copies))
+    output projections. outputs: of the layers below, for one copy; with first = 0 none are needed. begin: with
+    "projection" there is one window, and the change of the first layer makes the copies."""
+    run, spread = (windows, 1) if begin == "projection" else (windows.copies(copies), copies)
+    with _handing_on(capture, outputs, first, len(windows), spread), changed(capture, changes, first):
+        states = final_states(capture, run)
+    if len(states) != copies * len(windows):
+        raise NotResumed
+    return states
 
 
-def resumable(capture: Capture) -> frozenset[int]:
-    """The layers from which a pass may begin: a few tokens come out as from a whole pass, also where its heads are
-    silenced in one of several copies."""
+def resumable(capture: Capture) -> dict[int, Begin]:
+    """The layers from which a pass may begin, and where in them: a few tokens come out as from a whole pass, also where
+    its heads are silenced in one of several copies."""
     if capture.layer_list is None:
-        return frozenset()
+        return {}
     inputs = capture.probe_inputs(PROBE_WINDOWS)
     windows = Windows(inputs, torch.ones_like(inputs) if capture.reads_text else None)
-    _, outputs = kept_pass(capture, windows)
-    right = set()
+    right: dict[int, Begin] = {}
+    kept = kept_pass(capture, windows)[1]
+    alone = [(one, kept_pass(capture, one)[1]) for one in _one_window(windows)]
     for layer in capture.measurable:
-        with suppress(NotResumed, RuntimeError, TypeError, ValueError, IndexError):
-            changes = {layer: _one_copy_silenced(capture, layer, windows)}
-            resumed = resumed_pass(capture, windows, outputs, layer, PROBE_COPIES, changes)
-            whole = resumed_pass(capture, windows, {}, 0, PROBE_COPIES, changes)
-            largest = float(whole.float().abs().max())
-            if float((resumed.float() - whole.float()).abs().max()) <= TOLERANCE[whole.dtype] * largest:
-                right.add(layer)
-    return frozenset(right)
+        if _resumes(capture, windows, kept, layer, "layer"):
+            right[layer] = "layer"
+            if all(_resumes(capture, one, outputs, layer, "projection") for one, outputs in alone):
+                right[layer] = "projection"
+    return right
 
 
-def _one_copy_silenced(capture: Capture, layer: int, windows: Windows) -> Change:
+def _one_window(windows: Windows) -> list[Windows]:
+    """The first window; where there is a mask, also with its last token as padding."""
+    inputs = windows.inputs[:1]
+    if windows.mask is None:
+        return [Windows(inputs, None)]
+    padded = windows.mask[:1].clone()
+    padded[:, -1] = 0
+    return [Windows(inputs, windows.mask[:1]), Windows(inputs, padded)]
+
+
+def _resumes(capture: Capture, windows: Windows, outputs: LayerOutputs, layer: int, begin: Begin) -> bool:
+    """Whether a pass from this layer on comes out as a whole one."""
+    with suppress(NotResumed, RuntimeError, TypeError, ValueError, IndexError):
+        rows = PROBE_COPIES * len(windows)
+        place, heads = capture.places[layer], capture.heads
+        resumed = resumed_pass(
+            capture,
+            windows,
+            outputs,
+            layer,
+            PROBE_COPIES,
+            {layer: edited(place, heads, rows, _last_silenced(len(windows)), copied=begin == "projection")},
+            begin,
+        )
+        whole = resumed_pass(
+            capture,
+            windows,
+            {},
+            0,
+            PROBE_COPIES,
+            {layer: edited(place, heads, rows, _last_silenced(len(windows)))},
+        )
+        tolerance = TOLERANCE[whole.dtype]
+        if windows.mask is not None:
+            real = windows.mask.bool().repeat(PROBE_COPIES, 1)
+            resumed, whole = resumed[real], whole[real]
+        largest = float(whole.float().abs().max())
+        return float((resumed.float() - whole.float()).abs().max()) <= tolerance * largest
+    return False
+
+
+def _last_silenced(windows: int) -> Callable[[Tensor], None]:
+    """All heads of the last copy."""
+
     def edit(output: Tensor) -> None:
-        output[-len(windows) :] = 0
+        output[-windows:] = 0
 
-    return edited(capture.places[layer], capture.heads, PROBE_COPIES * len(windows), edit)
+    return edit
 
 
 def _layers(capture: Capture) -> list[nn.Module]:

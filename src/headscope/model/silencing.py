@@ -105,14 +105,18 @@ def changed(capture: Capture, changes: Mapping[int, Change], first: int = 0) -> 
         handle.remove()
 
 
-def edited(place: Place, heads: int, windows: int, edit: Callable[[Tensor], None]) -> Change:
-    """A change of Z by windows and heads: `edit` writes into a copy of it, (B, H, S, d). heads: H; windows: B."""
+def edited(place: Place, heads: int, windows: int, edit: Callable[[Tensor], None], copied: bool = False) -> Change:
+    """A change of Z by windows and heads: `edit` writes into a copy of it, (B, H, S, d). heads: H; windows: B. copied:
+    one window enters, and B copies of it come out."""
 
     def change(given: Tensor) -> Tensor:
-        tokens = given.numel() // given.shape[-1] // windows
-        output = place.split(given, given.new_empty(windows, heads, tokens, 0)).clone()
+        there = 1 if copied else windows
+        tokens = given.numel() // given.shape[-1] // there
+        output = place.split(given, given.new_empty(there, heads, tokens, 0))
+        output = output.repeat(windows, 1, 1, 1) if copied else output.clone()
         edit(output)
-        return place.join(output).reshape(given.shape)
+        joined = place.join(output)
+        return joined if copied else joined.reshape(given.shape)
 
     return change
 
