@@ -23,7 +23,15 @@ Arrays = dict[str, NDArray[Any]]
 Piece = bytes | memoryview
 Pieces = Iterable[Piece]
 
-DTYPES = {"F64": "float64", "I64": "int64", "F32": "float32", "I32": "int32", "I16": "int16"}
+DTYPES = {
+    "F64": "float64",
+    "I64": "int64",
+    "F32": "float32",
+    "I32": "int32",
+    "I16": "int16",
+    "U16": "uint16",
+    "U8": "uint8",
+}
 """The types of arrays in a study, its shards and its example, by their names in a safetensors file."""
 _CODES = {name: code for code, name in DTYPES.items()}
 

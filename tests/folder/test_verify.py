@@ -48,7 +48,9 @@ def sign(folder: Path, **fields: Any) -> None:
 
 
 def spoil(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None:
+    """Counts are widened first: the narrow type that they are kept in would wrap around."""
     arrays = load_file(folder / "arrays.safetensors")
+    arrays |= {name: array.astype(np.int64) for name, array in arrays.items() if array.dtype.kind == "u"}
     change(arrays)
     save_file(arrays, folder / "arrays.safetensors")
     sign(folder)

@@ -385,6 +385,14 @@ def test_hostile_input_does_not_break_the_layout(opened, hostile, tmp_path, no_p
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("width", [1200, 1366, 1400])
+def test_the_table_of_layers_is_not_cut_on_a_laptop(opened, written, width):
+    view = opened(written, width)
+    box = view.locator("#layers-section .scroll")
+    assert box.evaluate("box => box.scrollWidth - box.clientWidth") == 0
+
+
+@pytest.mark.browser
 def test_heads_are_sorted_filtered_and_chosen(opened, written, study):
     view = opened(written)
     column = list(study.heads.columns).index("mean_distance") + 1

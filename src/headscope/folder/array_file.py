@@ -16,17 +16,21 @@ from headscope.measure.catalogue import SYMMETRIC
 from headscope.measure.declaration import Specs
 from headscope.measure.triangles import pack, pairs_of, unpack
 
-_NARROWER = {"int64": "int32"}
+_NARROWER = {"int64": ("uint8", "uint16", "int32")}
+"""A type -> those that may stand for it in a file, the narrowest first."""
 
 
 def narrowed(array: NDArray[Any]) -> NDArray[Any]:
-    """As it is written: counts that fit into int32 take half the place.
+    """As it is written: counts take the narrowest type that all of them fit into.
 
-    >>> narrowed(np.array([3])).dtype, narrowed(np.array([2**40])).dtype
-    (dtype('int32'), dtype('int64'))
+    >>> [narrowed(np.array([count])).dtype.name for count in (3, 300, -3, 2**40)]
+    ['uint8', 'uint16', 'int32', 'int64']
     """
-    fits = array.dtype == np.int64 and (not array.size or abs(array).max() <= np.iinfo(np.int32).max)
-    return array.astype(np.int32) if fits else array
+    least, most = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    for name in _NARROWER.get(array.dtype.name, ()):
+        if np.iinfo(name).min <= least and most <= np.iinfo(name).max:
+            return array.astype(name)
+    return array
 
 
 class AbsentError(HeadscopeError, KeyError):
@@ -52,7 +56,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         for name, (dtype, shape) in specs.items():
             packed = (*shape[:2], pairs_of(shape[2])) if name in SYMMETRIC and len(shape) == 4 else shape
             kind, size = found.get(name, (dtype, shape))
-            if kind not in (dtype, _NARROWER.get(dtype)) or size not in (shape, packed):
+            if kind not in (dtype, *_NARROWER.get(dtype, ())) or size not in (shape, packed):
                 raise HeadscopeError(f"{path} is damaged: its array {name} is not {dtype} of shape {shape}.")
         if listed is not None and sorted(listed) != sorted(found):
             odd = sorted(set(listed) ^ set(found))
