@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from headscope.options import Similarity
 
 Array = NDArray[Any]
+IN_ONE_THREAD = 2**18
+"""Multiplications of a product that numpy's library does in one thread. Of one that is little larger, threads wait for
+each other a hundred times as long as the product takes, where a machine is busy."""
 
 
 def compared(output: Array, taking_part: NDArray[np.bool_], similarity: Similarity) -> Array:
@@ -41,9 +44,14 @@ def context_similarity(output: Array) -> Array:
            [2., 0.]], dtype=float32)
     """
     output = np.asarray(output, dtype=np.float32)
-    similarity: Array = output @ output.swapaxes(-1, -2)
-    places = np.arange(similarity.shape[-1])
-    similarity[..., places, places] = 0
+    columns = np.ascontiguousarray(output.swapaxes(-1, -2))
+    tokens, width = output.shape[-2:]
+    similarity: Array = np.empty((*output.shape[:-1], tokens), np.float32)
+    rows = max(1, IN_ONE_THREAD // max(1, tokens * width))
+    for i in range(0, tokens, rows):
+        np.matmul(output[..., i : i + rows, :], columns, out=similarity[..., i : i + rows, :])
+    similarity = np.triu(similarity, 1)
+    similarity += similarity.swapaxes(-1, -2).copy()
     return similarity
 
 

@@ -39,8 +39,9 @@ class Explorer:
     def __init__(self, models: Sequence[Model], study: Study | None = None) -> None:
         self._models = {model.name: Looking(model) for model in models}
         self._study = study
-        self._model_thread = ThreadPoolExecutor(1)
-        """One text at a time, in one thread: several at once would share the same cores and all be late."""
+        self._looks = ThreadPoolExecutor(1)
+        """One text at a time, in one thread, until it is packed: several at once would share the same cores, wait for
+        each other within every product, and all be late."""
 
     @property
     def about(self) -> dict[str, Any]:
@@ -67,10 +68,12 @@ class Explorer:
             raise HeadscopeError(
                 f"There is no model {model!r} here; start headscope explore with {option('model', model)}."
             )
-        looking = self._models[model]
+        return self._looks.submit(self._looked, self._models[model], text, length, window).result()
+
+    def _looked(self, looking: Looking, text: str, length: int, window: int) -> str:
         loaded = looking.model
         options = Options(length=min(length, loaded.longest or length), short="pad")
-        view = self._model_thread.submit(looking.at, text, options, window).result()
+        view = looking.at(text, options, window)
         mine = self._study if self._study and self._study.manifest.model.weights_sha256 == loaded.weights_hash else None
         return _json(
             {
