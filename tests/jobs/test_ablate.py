@@ -322,7 +322,7 @@ def test_a_head_that_is_not_the_model_s_own_is_refused(decoder: Model, tiny: Mod
         ({"order": "measure:focal_share"}, "order measure:focal_share needs a study of the same model; name it with"),
         ({"steps": 0}, "steps is 0; it must be a whole number from 1 to 1000."),
         ({"loss": True}, "loss can't be had: "),
-        ({"length": 90, "texts": ["Too short."]}, "Every text is shorter than a window"),
+        ({"length": 90, "texts": ["Too short."], "short": "drop"}, "Every text is shorter than a window"),
         ({"length": 500}, "length is 500, but"),
         ({"layers": (4,)}, "layers asks for layer 4, but the model has 3, numbered 0 to 2."),
     ],
@@ -386,3 +386,147 @@ def test_damage_is_told(zeroed: headscope.Ablation, tmp_path: Path) -> None:
     (folder / "heads.safetensors").write_bytes(b"nothing")
     with pytest.raises(HeadscopeError, match=r"holds no ablation\.json"):
         headscope.Ablation(tmp_path)
+
+
+def test_other_texts_are_refused_before_anything_is_measured(
+    tiny: Model, zeroed: headscope.Ablation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the same heads are asked for again; nothing is left behind that would stand in the way later."""
+    folder = tmp_path / "a"
+    shutil.copytree(zeroed.folder, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    others = [text.text for text in sample_texts()][5:]
+    for more in ({}, {"heads": {(0, 1)}}, {"order": "importance", "steps": 2, "random_orders": 0}):
+        with pytest.raises(HeadscopeError, match="The texts differ from those that the ablation"):
+            ablated(tiny, folder, texts=others, by="zero", **more)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert ablated(tiny, folder, by="zero", heads={(0, 1)}).sets is not None
+    with pytest.raises(HeadscopeError, match="these texts can be read only once"):
+        ablated(tiny, folder, texts=iter(others), by="zero")
+
+
+def test_sets_and_layers_are_added_to_what_is_there(tiny: Model, zeroed: headscope.Ablation, tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    for heads in ({(0, 1)}, {(2, 3), (1, 0)}, {(0, 1)}):
+        found = ablated(tiny, folder, by="zero", heads=heads).sets
+    assert found is not None
+    assert found["silenced"].tolist() == ["0:1", "1:0,2:3"]
+    expected = by_hand(tiny, windows_of(tiny), {(0, 1)})
+    assert found["hidden_change"][0] == pytest.approx(expected["hidden_change"], rel=1e-5)
+    for layers in ((2,), (0,), (1, 2)):
+        ablation = ablated(tiny, folder, by="zero", layers=layers)
+    assert ablation.manifest.layers == [0, 1, 2]
+    assert digests(folder) == digests(zeroed.folder)
+
+
+def test_a_curve_over_other_heads_is_not_mixed_with_one_that_is_there(tiny: Model, tmp_path: Path) -> None:
+    few = {"by": "zero", "steps": 2, "random_orders": 1}
+    first = ablated(tiny, tmp_path / "a", order="random", **few).curve
+    with pytest.raises(HeadscopeError, match="holds a curve over heads of other layers; give the same layers"):
+        ablated(tiny, tmp_path / "a", order="random", layers=(1,), **few)
+    more = ablated(tiny, tmp_path / "a", order="importance", **few).curve
+    assert first is not None
+    assert more is not None
+    assert more["order"].tolist() == ["random 1", "random 1", "importance", "importance"]
+    assert more.iloc[:2].equals(first)
+
+
+@pytest.mark.parametrize(
+    ("texts", "length", "windows"),
+    [
+        (["A short note.", "Another one, a little longer."], 32, 2),
+        ([("The sea is calm.", "The sea is rough."), ("It rains.", "It pours.")], 32, 2),
+        ([[2, 40, 41, 42, 3], [2, 50, 51, 3]], None, 2),
+    ],
+)
+def test_short_texts_pairs_and_token_ids_are_taken_as_a_study_takes_them(
+    tiny: Model, tmp_path: Path, texts: Any, length: int | None, windows: int
+) -> None:
+    asked = {} if length is None else {"length": length}
+    ablation = headscope.ablate(tiny, texts, out=tmp_path / "a", heads={(0, 0)}, progress=False, **asked)
+    study = headscope.study(tiny, texts, out=tmp_path / "s", progress=False, **asked)
+    assert ablation.manifest.counts.windows == study.manifest.counts.windows == windows
+    assert ablation.manifest.options.length == study.manifest.options.length
+
+
+def test_a_sample_is_spread_over_the_texts_as_a_study_s_is(tiny: Model, tmp_path: Path) -> None:
+    asked = {"sample": 6, "length": LENGTH, "progress": False}
+    ablation = headscope.ablate(tiny, out=tmp_path / "a", heads={(0, 0)}, by="zero", **asked)
+    study = headscope.study(tiny, out=tmp_path / "s", **asked)
+    assert ablation.manifest.counts.windows == study.manifest.counts.windows == 6
+
+
+def test_a_family_that_calls_its_decoder_past_its_body_has_its_own_loss(tiny_folder: Path, tmp_path: Path) -> None:
+    from transformers import OPTConfig, OPTForCausalLM
+
+    torch.manual_seed(0)
+    config = OPTConfig(
+        vocab_size=600,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        ffn_dim=48,
+        max_position_embeddings=2048,
+        word_embed_proj_dim=32,
+        init_std=0.4,
+    )
+    folder = with_tokenizer(OPTForCausalLM(config), tiny_folder, tmp_path / "opt")
+    model = headscope.load(str(folder), device="cpu")
+    ablation = ablated(model, tmp_path / "a", by="zero", heads={(0, 0)})
+    network = with_head(model).network
+    ids = torch.from_numpy(windows_of(model).ids)
+    with torch.inference_mode():
+        own = float(network(input_ids=ids, labels=ids).loss)
+        with headscope.silenced(network, {(0, 0)}):
+            silent = float(network(input_ids=ids, labels=ids).loss)
+    assert ablation.manifest.undisturbed_loss == pytest.approx(own, rel=1e-5)
+    assert ablation.sets is not None
+    assert ablation.sets["loss"][0] == pytest.approx(silent, rel=1e-5)
+
+
+def test_a_head_that_can_not_be_called_by_itself_is_refused(
+    decoder: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its predictions depend on more than the final hidden states: here, on the ids."""
+    from transformers import LlamaForCausalLM
+
+    own = LlamaForCausalLM.forward
+
+    def with_ids(self: Any, input_ids: torch.Tensor, **more: Any) -> Any:
+        found = own(self, input_ids=input_ids, **more)
+        found.logits = found.logits + input_ids[..., None]
+        return found
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", with_ids)
+    with pytest.raises(NoHead, match="it makes other predictions than the whole model"):
+        with_head(decoder)
+    ablation = ablated(decoder, tmp_path / "a", heads={(0, 0)})
+    assert ablation.manifest.undisturbed_loss is None
+    assert "can't be called by itself" in (ablation.manifest.no_loss or "")
+
+
+def test_a_network_that_a_short_text_would_change_is_refused_as_in_a_study(tiny_folder: Path, tmp_path: Path) -> None:
+    """BigBird gives up its sparse attention for good once it meets a short text."""
+    from transformers import BigBirdConfig, BigBirdModel
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    config = BigBirdConfig(
+        **sizes, vocab_size=600, max_position_embeddings=128, block_size=8, num_random_blocks=2,
+        attention_type="block_sparse",
+    )  # fmt: skip
+    folder = with_tokenizer(BigBirdModel(config), tiny_folder, tmp_path / "bigbird")
+    with pytest.raises(HeadscopeError, match="not tokens by tokens"):
+        ablated(headscope.load(str(folder), device="cpu"), tmp_path / "a", by="zero", length=128, heads={(0, 0)})
+
+
+def test_whatever_a_network_raises_when_begun_in_its_middle_it_is_run_whole(
+    tiny: Model, zeroed: headscope.Ablation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headscope.model import resuming
+
+    def fails(*given: Any, **named: Any) -> Any:
+        raise KeyError("sliding_attention")
+
+    monkeypatch.setattr(resuming, "_handing_on", fails)
+    assert resuming.resumable(Capture(tiny.network)) == {}

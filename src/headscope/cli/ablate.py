@@ -99,9 +99,17 @@ def command(
     length: LENGTH = 128,
     windows: Annotated[str, typer.Option(help="all, or only the first of each text.", metavar="WHICH")] = "all",
     short: Annotated[
-        str, typer.Option(help="Windows shorter than --length: drop (left out, counted) or pad.", metavar="HOW")
-    ] = "drop",
+        str,
+        typer.Option(
+            help="Windows shorter than --length: drop (left out, counted), pad, or auto: pad where most of the first "
+            "200 texts are shorter than a window.",
+            metavar="HOW",
+        ),
+    ] = "auto",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="So many windows, spread over all texts by --seed.", metavar="N")
+    ] = None,
     layers: LAYERS = None,
     stack: STACK = None,
     batch_size: Annotated[
@@ -136,6 +144,7 @@ def command(
         windows=windows,  # type: ignore[arg-type]
         short=short,  # type: ignore[arg-type]
         max_windows=max_windows,
+        sample=sample,
         layers=parse_layers(layers) if layers is not None else None,
         batch_size=batch_size,
         seed=seed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from headscope.insight.sureness import CLEARLY
 from headscope.insight.verdicts import verdicts_in_words
 from headscope.measure.catalogue import columns
 from headscope.speaking import option
-from headscope.wording import listed
+from headscope.wording import listed, percent
 
 SAME = ("length", "threshold", "line_threshold", "special", "similarity")
 """Options that change what the numbers mean: studies that differ in one can't stand side by side."""
@@ -204,13 +204,15 @@ class Compared:
     def common(self) -> list[str]:
         """What is common and what is not, by depth, roles, claims and profiles."""
         if not self.of_texts:
-            shortest = _extreme(self, "distance", "The mean distance is shortest", "{:.1f} patches", largest=False)
+            shortest = _extreme(
+                self, "distance", "The mean distance is shortest", "{:.1f} patches".format, largest=False
+            )
             return [shortest, _focal(self), *_matches_in_words(self)]
         return [
             _above_chance(self, "same_sentence", "High pairs lie within one sentence"),
             _above_chance(self, "repeats", "High pairs are of equal tokens"),
-            _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens", largest=False),
-            _extreme(self, "attention_on_separators", "Separators draw most attention", "{:.0%}"),
+            _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens".format, largest=False),
+            _extreme(self, "attention_on_separators", "Separators draw most attention", percent),
             _focal(self),
             *roles_in_words(self.studies),
             *importance_in_words(self.studies),
@@ -341,13 +343,15 @@ def _above_chance(comparison: Compared, relation: str, opening: str) -> str:
     return f"{opening} more often than their distance explains {where} (times, mean over the layers: {told})."
 
 
-def _extreme(comparison: Compared, column: str, opening: str, form: str, *, largest: bool = True) -> str:
+def _extreme(
+    comparison: Compared, column: str, opening: str, told_as: Callable[[float], str], *, largest: bool = True
+) -> str:
     told = []
     for name, table in comparison.table.groupby("model", sort=False):
         values = table.set_index("layer")[column].dropna()
         if len(values):
             place = int(values.argmax() if largest else values.argmin())
-            told.append(f"in layer {values.index[place]} of {name} ({form.format(values.iloc[place])})")
+            told.append(f"in layer {values.index[place]} of {name} ({told_as(float(values.iloc[place]))})")
     return f"{opening} {listed(told)}." if told else f"{opening} nowhere: there are no high pairs."
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from headscope.corpus.text_windows import TextWindows
-from headscope.corpus.texts import Texts, as_texts
+from headscope.corpus.texts import as_texts
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays
 from headscope.folder.ablation_folder import (
@@ -42,6 +42,7 @@ from headscope.folder.manifest import CountFacts, ModelFacts, RunFacts, SourceFa
 from headscope.folder.study_folder import StudyFolder, claim
 from headscope.insight.importance import predictors
 from headscope.insight.pruning import RANDOM_ORDERS, STEPS, Order, curve_cases, parse_order
+from headscope.jobs.chosen_windows import ChosenWindows, check_sample, chosen_windows, fitted
 from headscope.measure.effects import undisturbed_loss
 from headscope.measure.head_means import HeadMeans
 from headscope.measure.silenced_cases import By, Case, Donors, SilencedCases
@@ -56,7 +57,7 @@ from headscope.run.consumer import Consumer
 from headscope.run.engines import Place
 from headscope.run.fingerprints import windows_hash
 from headscope.run.runner import Ran, Run
-from headscope.run.shards import Part
+from headscope.run.shards import Part, cut_shards
 from headscope.run.sums import ExactSum
 from headscope.show.ablation import Ablation
 from headscope.speaking import either, option
@@ -118,7 +119,13 @@ def ablate(
         )
     folder = Path(out)
     _claim(folder, overwrite)
-    job = AblationJob(as_model(model), given, asked, by, loss, folder, place, progress)
+    if asked.sample is not None:
+        check_sample(given)
+    loaded = as_model(model)
+    if "length" not in options:
+        asked = fitted(loaded, given, asked)
+    windows = chosen_windows(loaded, given, asked, progress)
+    job = AblationJob(windows, by, loss, folder, place, progress)
     if opened is not None:
         job.check_study(opened)
     with checkpoints.locked(folder):
@@ -162,14 +169,16 @@ def _claim(folder: Path, overwrite: bool) -> None:
     claim(folder, overwrite or started)
 
 
+NamedCase = tuple[str, int, Case]
+"""A row of the curve or the sets: what it is called, how many heads it silences, and which."""
+
+
 class AblationJob:
     """One ablation, stage by stage: means of outputs, single heads, curves, sets."""
 
     def __init__(
         self,
-        model: Model,
-        texts: Texts,
-        options: Options,
+        windows: ChosenWindows,
         by: By,
         loss: bool | None,
         folder: Path,
@@ -177,7 +186,8 @@ class AblationJob:
         progress: bool,
     ) -> None:
         self._began = time.perf_counter()
-        self._texts = texts
+        model, options = windows.model, windows.options
+        self._windows = windows
         self._options = replace(options, batch_size=options.batch_size or 1)
         self._by = by
         self._folder = folder
@@ -229,7 +239,7 @@ class AblationJob:
             )
 
     def check_folder(self) -> None:
-        """What is there already must have been measured alike: a folder is one ablation."""
+        """What is there already must have been measured alike, and on these windows: a folder is one ablation."""
         now = {"by": self._by, "loss": self._loss, **self._told}
         for name in STAGES:
             found = read_stage(self._folder, name)
@@ -239,11 +249,30 @@ class AblationJob:
             before = json.loads(found[0].identity)
             differing = [key for key in sorted(now) if key in before and before[key] != now[key]]
             if differing:
-                told = " and ".join(f"{key} ({before[key]!r} there, {now[key]!r} now)" for key in differing)
+                told = " and ".join(
+                    key if key == "weights" else f"{key} ({before[key]!r} there, {now[key]!r} now)" for key in differing
+                )
                 raise HeadscopeError(
                     f"{self._folder} holds an ablation that differs in {told}; give the same, "
                     f"another {option('out')}, or {option('overwrite', True)}."
                 )
+        if self._there:
+            self._check_texts()
+
+    def _check_texts(self) -> None:
+        """Before anything is measured: so nothing is left behind of what is refused."""
+        if self._windows.texts.once:
+            raise HeadscopeError(
+                f"{self._folder} holds an ablation, and these texts can be read only once, so whether they are its own "
+                f"can't be told; give files or a list, another {option('out')}, or {option('overwrite', True)}."
+            )
+        shards = cut_shards(self._source().windows(None), WINDOWS_PER_SHARD)
+        now = windows_hash({number: shard.fingerprint for number, shard in enumerate(shards)})
+        if any(stage.windows_sha256 != now for stage in self._there.values()):
+            raise HeadscopeError(
+                f"The texts differ from those that the ablation in {self._folder} began with; give the same texts, "
+                f"another {option('out')}, or {option('overwrite', True)}."
+            )
 
     def named_set(self, heads: Collection[HeadName] | None, kept: bool) -> tuple[str, Case] | None:
         """A set of heads, or all others, and what it is called."""
@@ -260,20 +289,57 @@ class AblationJob:
 
     def measure_heads(self) -> None:
         cases = tuple((one,) for one in self._every_head)
-        self._undisturbed = self._measured(HEADS, cases, f"Silencing the heads of {self._model.name}")
+        self._undisturbed = self._measured(HEADS, cases, f"Silencing the heads of {self._model.name}", None)
 
     def measure_curve(self, orders: Sequence[Order], random_orders: int, steps: int, study: StudyFolder | None) -> None:
+        before = read_stage(self._folder, CURVE)
+        if before is not None and set(_case(max(before[0].cases, key=len))) != set(self._every_head):
+            raise HeadscopeError(
+                f"{self._folder} holds a curve over heads of other layers; give the same {option('layers')}, another "
+                f"{option('out')}, or {option('overwrite', True)}."
+            )
         stage = read_stage(self._folder, HEADS)
-        importance = None if stage is None else importance_of(stage[1]).value
+        importance = None
+        if stage is not None:
+            places = {_case(case)[0]: place for place, case in enumerate(stage[0].cases)}
+            if all(head in places for head in self._every_head):
+                importance = importance_of(stage[1]).value[[places[head] for head in self._every_head]]
         cases, rows = curve_cases(self._every_head, orders, random_orders, steps, self._options.seed, importance, study)
-        self._undisturbed = self._measured(CURVE, cases, f"Pruning {self._model.name}", rows)
+        named = [(row.name, row.heads, cases[row.case]) for row in rows]
+        self._undisturbed = self._measured(CURVE, cases, f"Pruning {self._model.name}", named)
 
     def measure_sets(self, sets: Sequence[tuple[str, Case]]) -> None:
-        rows = [Row(called, len(case), number) for number, (called, case) in enumerate(sets)]
+        rows = [(called, len(case), case) for called, case in sets]
         cases = tuple(case for _, case in sets)
         self._undisturbed = self._measured(SETS, cases, f"Silencing heads of {self._model.name}", rows)
 
-    def _measured(self, name: str, cases: tuple[Case, ...], called: str, rows: Sequence[Row] = ()) -> Arrays:
+    def _measured(self, name: str, cases: tuple[Case, ...], called: str, rows: Sequence[NamedCase] | None) -> Arrays:
+        """What the stage adds up to: these cases, and those that it held before. Only what is new is measured.
+        rows: of its table, where that is not a row a case."""
+        there = read_stage(self._folder, name)
+        before = [] if there is None else [_case(case) for case in there[0].cases]
+        new = tuple(case for case in dict.fromkeys(cases) if case not in before)
+        if there is None:
+            stage, sums = self._run_cases(name, new, called)
+        elif new:
+            stage, added = self._run_cases(name, new, called)
+            sums = _joined(there[1], added)
+        else:
+            stage, sums = there
+        every = [*before, *new]
+        if rows is None:
+            places = sorted(range(len(every)), key=every.__getitem__)
+            every, sums, kept = [every[place] for place in places], _of_cases(sums, places), []
+        else:
+            old = [] if there is None else [(row.name, row.heads, before[row.case]) for row in there[0].rows]
+            named = {(label, heads): case for label, heads, case in [*old, *rows]}
+            kept = [Row(label, heads, every.index(case)) for (label, heads), case in named.items()]
+        stage = replace(stage, rows=kept, cases=[[list(head) for head in case] for case in every])
+        self._stages[name] = stage
+        write_stage(self._folder, name, stage, sums)
+        return sums
+
+    def _run_cases(self, name: str, cases: tuple[Case, ...], called: str) -> tuple[Stage, Arrays]:
         consumer = SilencedCases(
             cases,
             self._by,
@@ -287,21 +353,28 @@ class AblationJob:
             seed=self._options.seed,
             told={"stage": name, **self._told},
         )
-        return self._stage(name, consumer, consumer.identity(), called, cases, rows)
+        return self._run(consumer, consumer.identity(), called)
 
     @property
     def _told(self) -> dict[str, Any]:
         """What of the options changes the result."""
-        names = ("length", "windows", "short", "max_windows", "batch_size", "seed", "stack")
+        names = ("length", "windows", "short", "max_windows", "sample", "batch_size", "seed", "stack")
         values = self._options.as_dict()
-        return {name: values[name] for name in names} | {"weights": self._weights_hash[:16]}
+        return {name: values[name] for name in names} | {
+            "dtype": self._model.dtype,
+            "weights": self._weights_hash[:16],
+        }
 
     def _means(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """(L, H, d): of every head's output over all tokens of the windows."""
         capture = self._capture
         consumer = HeadMeans(capture.measurable, capture.heads, capture.head_width)
-        told = {**consumer.identity(), **self._told}
-        sums = self._stage(MEANS, consumer, told, f"Averaging the heads of {self._model.name}")
+        there = read_stage(self._folder, MEANS)
+        if there is None:
+            told = {**consumer.identity(), **self._told}
+            there = self._run(consumer, told, f"Averaging the heads of {self._model.name}")
+            write_stage(self._folder, MEANS, *there)
+        sums = there[1]
         return np.asarray(sums["output"] / max(int(sums["tokens"][0]), 1))
 
     def _donors(self) -> Donors:
@@ -317,21 +390,8 @@ class AblationJob:
             raise HeadscopeError(source.why_none())
         return Donors(np.stack([one.ids for one in kept]), np.array([one.size for one in kept], dtype=np.int64))
 
-    def _stage(
-        self,
-        name: str,
-        consumer: Consumer,
-        told: dict[str, Any],
-        called: str,
-        cases: Sequence[Case] = (),
-        rows: Sequence[Row] = (),
-    ) -> Arrays:
-        """What a stage adds up to: measured, unless it is there already."""
-        identity = json.dumps(told, sort_keys=True)
-        before = read_stage(self._folder, name)
-        if before is not None and before[0].identity == identity:
-            self._keep(name, before[0])
-            return before[1]
+    def _run(self, consumer: Consumer, told: dict[str, Any], called: str) -> tuple[Stage, Arrays]:
+        """What a consumer adds up over the windows, and how it ran."""
         began = time.perf_counter()
         source = self._source()
         weights_hash: Future[str] = Future()
@@ -350,34 +410,21 @@ class AblationJob:
             called=called,
         )
 
-        def finish(total: ExactSum, ran: Ran) -> Arrays:
+        def finish(total: ExactSum, ran: Ran) -> tuple[Stage, Arrays]:
             seconds = round(time.perf_counter() - began, 3)
-            stage = replace(_facts_of(source, ran), identity=identity, rows=list(rows), seconds=seconds)
-            stage = replace(stage, cases=[[list(head) for head in case] for case in cases])
-            self._keep(name, stage)
-            write_stage(self._folder, name, stage, total.whole)
-            return total.whole
+            identity = json.dumps(told, sort_keys=True)
+            return replace(_facts_of(source, ran), identity=identity, seconds=seconds), total.whole
 
         return run.measure(finish)
 
-    def _keep(self, name: str, stage: Stage) -> None:
-        for other in (self._there | self._stages | {name: stage}).values():
-            if other.windows_sha256 != stage.windows_sha256:
-                raise HeadscopeError(
-                    f"The texts differ from those that the ablation in {self._folder} began with; give the same texts, "
-                    f"another {option('out')}, or {option('overwrite', True)}."
-                )
-        self._stages[name] = stage
-
     def _source(self) -> TextWindows:
-        return TextWindows(
-            self._texts,
-            self._model.tokenizer,
-            self._options,
-            WINDOWS_PER_SHARD,
-            model_name=self._model.name,
-            embedding_rows=self._model.embedding_rows,
-        )
+        return self._windows.source(WINDOWS_PER_SHARD)
+
+    def _silenced_layers(self) -> list[int]:
+        """Those asked for, and those of the heads that were silenced before."""
+        heads = read_stage(self._folder, HEADS)
+        before = [] if heads is None else [case[0][0] for case in heads[0].cases]
+        return sorted({*self._layers, *before})
 
     def finish(self, study: StudyFolder | None) -> None:
         """Write tables and manifest."""
@@ -405,7 +452,7 @@ class AblationJob:
             source=last.source,
             options=self._options,
             by=self._by,
-            layers=list(self._layers),
+            layers=self._silenced_layers(),
             counts=last.counts,
             predicts=self._loss,
             no_loss=self._no_loss,
@@ -421,7 +468,7 @@ class AblationJob:
                 "python": platform.python_version(),
                 **{name: metadata.version(name) for name in ("torch", "transformers", "numpy")},
             },
-            notices=list(model.notices),
+            notices=[*model.notices, *self._windows.notices],
         )
         heads = read_stage(self._folder, HEADS)
         more = {}
@@ -431,10 +478,25 @@ class AblationJob:
         write_tables(self._folder, facts, more)
 
 
+def _case(written: Sequence[Sequence[int]]) -> Case:
+    return tuple((layer, head) for layer, head in written)
+
+
+def _of_cases(sums: Arrays, places: Sequence[int]) -> Arrays:
+    """Some cases, or all in another order. What is no sum of cases is (G,)."""
+    return {name: array[list(places)] if array.ndim == 2 else array for name, array in sums.items()}
+
+
+def _joined(one: Arrays, other: Arrays) -> Arrays:
+    """The cases of the one, then those of the other, on the same windows."""
+    return {name: np.concatenate([one[name], other[name]]) if one[name].ndim == 2 else one[name] for name in one}
+
+
 def _facts_of(source: TextWindows, ran: Ran) -> Stage:
     """What was read and how it ran; the rest is filled in by the stage."""
     counts = {name: value for name, value in asdict(source.counts).items() if name != "longest_short"}
-    facts = {"unreadable_records_left_out": source.unusable, "other_files_left_out": source.other_files}
+    facts: dict[str, Any] = {"windows": ran.windows, "windows_drawn_from": source.drawn_from}
+    facts |= {"unreadable_records_left_out": source.unusable, "other_files_left_out": source.other_files}
     hashed = windows_hash(ran.fingerprints)
     return Stage(
         identity="",

@@ -17,17 +17,15 @@ from headscope.corpus.grid import Grid
 from headscope.corpus.image_windows import ImageWindows
 from headscope.corpus.images import Images
 from headscope.corpus.meta import check_first
-from headscope.corpus.sampling import Sample
-from headscope.corpus.short_texts import CHARACTERS, LOOKED_AT, first_look
-from headscope.corpus.text_windows import Counted, TextWindows, count_windows
+from headscope.corpus.short_texts import CHARACTERS, LOOKED_AT
+from headscope.corpus.text_windows import TextWindows
 from headscope.corpus.texts import Texts, as_texts
-from headscope.corpus.window_facts import WindowFacts
-from headscope.corpus.windows import Cutter
 from headscope.errors import HeadscopeError
 from headscope.folder.by_windows import write_by
 from headscope.folder.manifest import IMAGES_MANIFEST, MANIFEST
 from headscope.folder.study_folder import claim
 from headscope.folder.windows_file import check_meta
+from headscope.jobs.chosen_windows import check_sample, chosen_windows, fitted
 from headscope.jobs.finished_studies import is_there
 from headscope.jobs.null_studies import nulls as measure_nulls
 from headscope.jobs.study_job import StudyJob
@@ -35,8 +33,7 @@ from headscope.measure.catalogue import MOST_MAPS, map_bytes
 from headscope.model.capture import Capture
 from headscope.model.loading import Model, as_model
 from headscope.model.stacks import has_two_towers
-from headscope.options import SHORTEST, Options
-from headscope.progress import Bar
+from headscope.options import Options
 from headscope.run import checkpoints, shards
 from headscope.run.engines import Place
 from headscope.run.shards import Part
@@ -111,7 +108,7 @@ def study(
         # Once more: another run may have ended here while this one loaded its model.
         claim(folder, overwrite, finished=not of_images)
         if isinstance(given, Texts) and "length" not in options:
-            asked = _fitted(loaded, given, asked)
+            asked = fitted(loaded, given, asked)
         prepared = _prepared(loaded, given, asked, example, progress)
         if overwrite:
             for name in (MANIFEST, IMAGES_MANIFEST):
@@ -181,10 +178,7 @@ def _check_sample(given: Texts | Images) -> None:
         raise HeadscopeError(
             f"{option('sample')} is for texts; of images {either('--max-windows', 'max_images')} takes the first ones."
         )
-    if given.once:
-        raise HeadscopeError(
-            f"{option('sample')} reads the texts twice, which these do not allow; give files, or a list."
-        )
+    check_sample(given)
 
 
 def _check_windows(given: Texts | Images, options: Options) -> None:
@@ -194,14 +188,6 @@ def _check_windows(given: Texts | Images, options: Options) -> None:
     if options.meta:
         given.keep(options.meta)
         check_first(given.first(LOOKED_AT, CHARACTERS), options.meta)
-
-
-def _fitted(model: Model, given: Texts, options: Options) -> Options:
-    """Of token ids that nobody has said a length for, windows are as long as the longest row."""
-    first = given.first(1, 1)
-    if given.once or not first or first[0].given is None:
-        return options
-    return replace(options, length=Cutter(model.tokenizer, options, model.embedding_rows).length_of_rows(given))
 
 
 class _Prepared(NamedTuple):
@@ -227,7 +213,9 @@ def _prepared(model: Model, given: Texts | Images, options: Options, example: in
                 f"{model.name} takes images, not texts; give image files, or folders that hold nothing but images."
             )
         model.check_length(options.length)
-        source, options, notices = _texts(model, given, options, example, progress)
+        chosen = chosen_windows(model, given, options, progress)
+        options, notices = chosen.options, chosen.notices
+        source = chosen.source(shards.WINDOWS_PER_SHARD, example)
     if options.maps == "auto":
         size = len(capture.chosen_layers(options.layers)), capture.heads, options.length
         options = replace(options, maps="all" if map_bytes(*size) <= MOST_MAPS else "location")
@@ -237,52 +225,6 @@ def _prepared(model: Model, given: Texts | Images, options: Options, example: in
                 f"{map_bytes(*size) / 1e6:.0f} MB (with maps = all they are kept)."
             )
     return _Prepared(capture, source, options, notices)
-
-
-def _texts(
-    model: Model, given: Texts, options: Options, example: int, progress: bool
-) -> tuple[TextWindows, Options, list[str]]:
-    """The windows; the options with what a first look at the texts decided; and what is to be said of it."""
-    notices: list[str] = []
-    if options.short == "auto":
-        cutter = Cutter(model.tokenizer, options, model.embedding_rows)
-        look = first_look(given, cutter)
-        notices += filter(None, [look.notice(options.length)])
-        unused = 0 if look.longest is None else cutter.content - look.longest
-        options = replace(options, short=look.short, length=max(SHORTEST, options.length - unused))
-    sample, counted = None, None
-    if options.sample is not None:
-        counted = _counted(model, given, options, progress)
-        sample = Sample(counted.windows, min(options.sample, counted.windows), options.seed)
-        if options.sample > counted.windows > 0:
-            notices.append(
-                f"A sample of {options.sample:,} windows was asked for, and the texts have {counted.windows:,}: all of "
-                "them were measured."
-            )
-    source = TextWindows(
-        given,
-        model.tokenizer,
-        options,
-        shards.WINDOWS_PER_SHARD,
-        example=example,
-        model_name=model.name,
-        embedding_rows=model.embedding_rows,
-        sample=sample,
-        texts_sha256=counted.sha256 if counted else None,
-        facts=WindowFacts(options.meta) if options.keep_windows else None,
-    )
-    return source, options, notices
-
-
-def _counted(model: Model, given: Texts, options: Options, progress: bool) -> Counted:
-    """A sample is spread over all windows, so they are counted first."""
-    with Bar("Counting the windows to sample from", "windows", progress) as bar:
-
-        def tick(more: int, expected: int | None) -> None:
-            bar.advance(more)
-            bar.expect(expected, exact=False)
-
-        return count_windows(given, model.tokenizer, options, model.embedding_rows, tick)
 
 
 def _images(model: Model, capture: Capture, given: Images, options: Options) -> tuple[ImageWindows, Options]:

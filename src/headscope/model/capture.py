@@ -195,7 +195,7 @@ class Capture:
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
         twin = copy.copy(self)
-        twin._network = _copied(self._network)
+        twin._network = own_modules(self._network)
         return twin
 
     def arguments(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None = None) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Capture:
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
         inputs = self.probe_inputs(_PROBE_WINDOWS)
-        probe = Probe(_copied(self._network), len(inputs))
+        probe = Probe(own_modules(self._network), len(inputs))
         try:
             probe.run(self._probe_arguments(inputs))
         except HeadscopeError:
@@ -431,7 +431,7 @@ class Capture:
         """Where something stands between A times V and the projection, each head must still have its place."""
         if all(place.direct for place in self._plan.values()):
             return
-        nudging = Nudging(_copied(self._network), self._plan, self.heads)
+        nudging = Nudging(own_modules(self._network), self._plan, self.heads)
         inputs = self.probe_inputs(1)
         nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
         if nudging.wrong:
@@ -466,7 +466,7 @@ def _no_tokens(inputs: Tensor) -> Tensor:
     return torch.zeros(len(inputs), _DECODER_PROBE, dtype=torch.long, device=inputs.device)
 
 
-def _copied(network: Any) -> Any:
+def own_modules(network: Any) -> Any:
     """The same weights in modules of their own. A pass may change a network for good: BigBird gives up its sparse
     attention once it meets a short text."""
     tensors = (*network.parameters(), *network.buffers())

@@ -14,9 +14,11 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from headscope.errors import HeadscopeError
+from headscope.model.capture import own_modules
+from headscope.model.carrying import TOLERANCE
 from headscope.model.folder_checks import folder_of_transformer
 from headscope.model.loading import RANDOM, Model, offline, read_network, readable
 from headscope.model.places import folder_of
@@ -26,6 +28,8 @@ from headscope.model.weight_checks import check_finite, weight_files
 
 Predicts = Literal["next token", "masked tokens"]
 """What a head is trained for."""
+_FIRST_TOKEN, _PROBE = 5, 8
+"""Tokens on which the head is tried."""
 _AUTO = {"next token": "AutoModelForCausalLM", "masked tokens": "AutoModelForMaskedLM"}
 
 
@@ -45,6 +49,7 @@ def with_head(model: Model) -> Model:
     That the checkpoint holds the weights of the model is checked, tensor by tensor.
     """
     if predicts(model.network) is not None:
+        _check_called(model.name, model.network)
         return model
     config = model.network.config
     if has_two_stacks(model.network):
@@ -83,6 +88,7 @@ def with_head(model: Model) -> Model:
     check_finite(model.name, network)
     network = network.to(model.device)
     _check_same(model, network)
+    _check_called(model.name, network)
     return replace(model, network=network)
 
 
@@ -104,6 +110,30 @@ def _check_same(model: Model, network: Any) -> None:
             )
 
 
+def _check_called(name: str, network: Any) -> None:
+    """What the head makes of final hidden states must be what the whole network puts out. Tried on a copy: a pass may
+    change a network for good."""
+    network = own_modules(network)
+    vocabulary = int(network.config.get_text_config().vocab_size)
+    ids = (_FIRST_TOKEN + torch.arange(_PROBE, device=next(network.parameters()).device))[None] % vocabulary
+    try:
+        with torch.inference_mode():
+            whole = network(input_ids=ids).logits[0].float()
+            states = body_of(network)(input_ids=ids).last_hidden_state[0]
+        found = logits(network, states).float()
+    except HeadscopeError:
+        raise
+    except Exception as problem:
+        reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        raise NoHead(f"The language-model head of {name} can't be called by itself ({reason}).") from None
+    tolerance = TOLERANCE[states.dtype] * float(whole.abs().max())
+    if found.shape != whole.shape or not float((found - whole).abs().max()) <= tolerance:
+        raise NoHead(
+            f"The language-model head of {name} can't be called by itself: from the final hidden states it makes other "
+            "predictions than the whole model."
+        )
+
+
 class _Handed:
     """What a body returns to the head: the final hidden states, and nothing else that it may be asked for."""
 
@@ -119,12 +149,17 @@ class _Handed:
 
 @contextmanager
 def _handing(network: Any, states: Tensor) -> Iterator[None]:
+    """The body, and the decoder in it, which some families call past the body, put out these states."""
     body = body_of(network)
-    body.forward = lambda *given, **named: _Handed(states)
+    decoder = getattr(body, "decoder", None)
+    called = [body, decoder] if isinstance(decoder, nn.Module) else [body]
+    for module in called:
+        module.forward = lambda *given, **named: _Handed(states)
     try:
         yield
     finally:
-        del body.forward
+        for module in called:
+            del module.forward
 
 
 def logits(network: Any, states: Tensor) -> Tensor:

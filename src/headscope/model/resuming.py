@@ -25,6 +25,7 @@ from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.carrying import TOLERANCE
 from headscope.model.silencing import Change, changed, edited
+from headscope.model.stacks import has_two_stacks
 
 LayerOutputs = Mapping[int, Any]
 """The number of a layer -> what it returned: tensors, in whatever they came in."""
@@ -56,7 +57,13 @@ class Windows:
 
 def body_of(network: Any) -> Any:
     """The network without the head of a task: what puts out hidden states."""
-    return network.base_model
+    body = network.base_model
+    if body is network and not has_two_stacks(network):
+        # A family whose name for its body is another than it says, as Llama 4's is.
+        with suppress(NotImplementedError, AttributeError):
+            if network.get_output_embeddings() is not None:
+                body = network.get_decoder()
+    return body
 
 
 def final_states(capture: Capture, windows: Windows) -> Tensor:
@@ -112,6 +119,7 @@ def resumable(capture: Capture) -> dict[int, Begin]:
     its heads are silenced in one of several copies."""
     if capture.layer_list is None:
         return {}
+    capture = capture.twin()  # a pass may change a network for good, see there
     inputs = capture.probe_inputs(PROBE_WINDOWS)
     windows = Windows(inputs, torch.ones_like(inputs) if capture.reads_text else None)
     right: dict[int, Begin] = {}
@@ -136,8 +144,9 @@ def _one_window(windows: Windows) -> list[Windows]:
 
 
 def _resumes(capture: Capture, windows: Windows, outputs: LayerOutputs, layer: int, begin: Begin) -> bool:
-    """Whether a pass from this layer on comes out as a whole one."""
-    with suppress(NotResumed, RuntimeError, TypeError, ValueError, IndexError):
+    """Whether a pass from this layer on comes out as a whole one. If a network that is begun in its middle raises
+    anything, it does not."""
+    with suppress(Exception):
         rows = PROBE_COPIES * len(windows)
         place, heads = capture.places[layer], capture.heads
         resumed = resumed_pass(

@@ -358,11 +358,18 @@ def _read_plan(path: Path) -> dict[str, Any] | None:
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """In words; of hashes, which tell a reader nothing, the names alone."""
     return " and ".join(
-        f"{key} ({before.get(key)!r} there, {now.get(key)!r} now)"
+        key
+        if any(_is_hash(values.get(key)) for values in (before, now))
+        else f"{key} ({before.get(key)!r} there, {now.get(key)!r} now)"
         for key in sorted({*before, *now})
         if before.get(key) != now.get(key)
     )
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value) is not None
 
 
 def _shards(indices: set[int], plain: bool = False) -> str:

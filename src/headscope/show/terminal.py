@@ -36,7 +36,7 @@ def show(console: Console, view: View, heads: Iterable[Place], top: int) -> None
     """Print the chosen heads, `top` pairs of each; 0 prints all."""
     console.print(Text(visible(about_view(view)), "bold"))
     if view.continues:
-        console.print(f"The text goes on: this is its first window of {view.size} tokens.", style="dim")
+        console.print(f"The text goes on: this is a window of {view.size} tokens.", style="dim")
     if view.about_study is not None:
         console.print(f"{visible(view.about_study)}.", style="dim", markup=False)
     if (notice := nothing_singled_out(view)) is not None:

@@ -31,9 +31,10 @@ def in_notebook(view: View) -> str:
     """The viewer in a frame, and beneath it what is shown where frames or scripts are not."""
     static = snippet(view)
     if len(view.layers) * view.heads * view.size**2 > MOST_IN_A_NOTEBOOK:
-        return f"{static}<p>view.html() gives a page with every head; it is too large for a cell.</p>"
+        return f"<p>view.html() gives a page with every head; it is too large for a cell.</p>{static}"
     framed = frame(page(view, *view.telling_heads(count=1)[0]), about_view(view))
-    return f"{framed}<details><summary>The same without scripts</summary>{static}</details>"
+    summary = "The same without scripts (a notebook that is not trusted shows only this)"
+    return f"{framed}<details><summary>{summary}</summary>{static}</details>"
 
 
 def _picture(view: View, place: Place) -> str:

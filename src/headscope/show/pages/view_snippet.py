@@ -30,6 +30,7 @@ def snippet(view: View) -> str:
     return environment().get_template("snippet.html").render(
         about=about_view(view),
         about_study=view.about_study,
+        goes_on=f"The text goes on: this is a window of {view.size} tokens." if view.continues else None,
         in_study=view.in_study(*heads[0]),
         notice=nothing_singled_out(view),
         heads=[(place, stands_out(view, *place), about_head(view, *place), view.pairs(*place)) for place in heads],

@@ -60,9 +60,10 @@ def script_source() -> str:
 
 def frame(page: str, title: str) -> str:
     """The page within another one or a notebook's cell, cut off from what is around it."""
+    style = "width: 100%; height: 60rem; border: 0; resize: vertical; overflow: auto"
     return (
         f'<iframe title="{html.escape(title)}" sandbox="allow-scripts allow-downloads" loading="lazy" '
-        f'style="width: 100%; height: 60rem; border: 0" srcdoc="{html.escape(page)}"></iframe>'
+        f'style="{style}" srcdoc="{html.escape(page)}"></iframe>'
     )
 
 

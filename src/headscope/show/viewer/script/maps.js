@@ -32,7 +32,7 @@ export class Maps {
     this.token = null;
     this.maps = { similarity: this.figure("similarity"), attention: this.figure("attention") };
     this.zoom = make("div", { class: "zoom", role: "group", ariaLabel: "Zoom of the maps" },
-      make("button", { type: "button", textContent: "+", title: "Nearer (also the mouse wheel)", ariaLabel: "Nearer", onclick: () => this.scaled(0.6) }),
+      make("button", { type: "button", textContent: "+", title: "Nearer (also Ctrl and the mouse wheel)", ariaLabel: "Nearer", onclick: () => this.scaled(0.6) }),
       make("button", { type: "button", textContent: "−", title: "Farther", ariaLabel: "Farther", onclick: () => this.scaled(1 / 0.6) }),
       make("button", { type: "button", textContent: "whole", onclick: () => this.whole() }));
     this.element = make("div", { class: "maps" }, this.maps.similarity.figure, this.maps.attention.figure);
@@ -58,6 +58,7 @@ export class Maps {
       if (cell && !this.dragged?.moved) this.held(cell[0]);
     });
     canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return; // a page or notebook is scrolled past the map
       event.preventDefault();
       this.scaled(event.deltaY > 0 ? 1.25 : 0.8, at(event));
     }, { passive: false });

@@ -49,12 +49,11 @@ export function sheet(width, height, title, ...children) {
 export const markup = (svg) => `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 
 export async function savePng(name, svg, times = 2) {
-  const url = URL.createObjectURL(new Blob([markup(svg)], { type: "image/svg+xml" }));
+  const url = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(markup(svg))}`;
   const image = new Image();
   await new Promise((resolve, reject) => Object.assign(image, { onload: resolve, onerror: reject, src: url }));
   const canvas = make("canvas", { width: svg.getAttribute("width") * times, height: svg.getAttribute("height") * times });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  URL.revokeObjectURL(url);
   saveBlob(name, await new Promise((resolve) => canvas.toBlob(resolve)));
 }
 
