@@ -2,7 +2,8 @@
 
 The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
 is touched. Loops run over whole rows from 0, and sums are kept per column: the compiler turns such loops into vector
-instructions without changing the order of any sum.
+instructions without changing the order of any sum. A row is short, and every loop over it costs some time to begin: so
+a few loops do much each, where the arrays that they fill are known to lie apart.
 Arrays of one type and shape mean different things: they go from function to function in structures, by name, so that
 no two are swapped unnoticed.
 The definitions are those of `definitions`; the tests hold both to the same reference.
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measure.bins import COARSE_EDGES, CUT, EQUAL_BINS, FINE_BINS, NEAR_ONE, SHIFT, THRESHOLDS, VALUE_BINS
-from headscope.measure.compiling import compiled, compiled_for_good
+from headscope.measure.compiling import compiled, compiled_apart, compiled_for_good
 from headscope.measure.declaration import DIAGONALS, RELATIONS
 from headscope.measure.definitions_torch import compared
 from headscope.measure.observation import EQUAL, NO_PAIR, ROUNDING, TOGETHER, LayerSums, Tokens
@@ -348,7 +349,8 @@ def _has_nan(matrix, size):
 def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
     """Everything that is counted over the pairs of one window and head.
 
-    What lies in a row but is no pair is set to 0 there: it adds nothing and is never high; the spectra count it apart.
+    What lies in a row but is no pair, tokens already passed too, is multiplied by 0: it adds nothing and is never
+    high; the spectra count it apart.
     """
     matrix, size, part, flags = layer.similarity[b], layer.size[b], layer.part[b], layer.flags[b]
     inside, square = per_token.inside, per_token.square
@@ -369,23 +371,30 @@ def _pairs(b, h, layer, top, block_end, rows, spectra, per_token):
     for i in range(size):
         if not part[i]:
             continue
+        mask[i] = 0
         begin = (i + 1) // STRIDE * STRIDE
-        _normalise(matrix[i, begin:end], mask[begin:end], top, row[begin:end])
-        row[begin : i + 1] = 0
-        _add(row[begin:end], similarity_sum[i, begin:end])
-        _add(row[i + 1 : block_end[i]], inside[i + 1 : block_end[i]])
-        _add_relations(
-            row[begin:end], flags[i, begin:end], square[begin:end], of_equal[begin:end], of_together[begin:end]
+        found = _normalise(matrix[i, begin:end], mask[begin:end], top, layer.threshold, row[begin:end], high[begin:end])
+        _add_row(
+            row[begin:end],
+            flags[i, begin:end],
+            similarity_sum[i, begin:end],
+            square[begin:end],
+            of_equal[begin:end],
+            of_together[begin:end],
+            by_distance[length + begin - i : length + end - i],
         )
-        _add(row[begin:end], by_distance[length + begin - i : length + end - i])
+        _add(row[i + 1 : block_end[i]], inside[i + 1 : block_end[i]])
         _cells(row[begin:end], flags[i, begin:end], rows.fine[begin:end], rows.threshold[begin:end])
-        _count_values(rows.fine[begin:end], spectra.relations)
-        _count_distances(rows.threshold[i + 1 : size], spectra.distances)
-        found = _find_high(row[begin:end], layer.threshold, high[begin:end])
+        _count_cells(rows.fine[i + 1 : size], rows.threshold[i + 1 : size], spectra.relations, spectra.distances)
         if found:
-            _count_high(high[begin:end], high_count[i, begin:end], degree[begin:end])
-            equal, same, both = _count_flags(high[begin:end], flags[i, begin:end], equal_degree[begin:end])
-            _add(high[begin:end], distance[length + begin - i : length + end - i])
+            equal, same, both = _count_high(
+                high[begin:end],
+                flags[i, begin:end],
+                high_count[i, begin:end],
+                degree[begin:end],
+                equal_degree[begin:end],
+                distance[length + begin - i : length + end - i],
+            )
             degree[i] += found
             equal_degree[i] += equal
             pairs += found
@@ -401,28 +410,36 @@ def _larger(row, best):
         best[j] = np.fmax(best[j], row[j])
 
 
-@compiled
-def _normalise(similarity, mask, top, row):
+@compiled_apart
+def _normalise(similarity, mask, top, threshold, row, high):
+    """N of a row and which of it are high; how many are."""
+    found = np.int32(0)
     for j in range(len(row)):
-        row[j] = similarity[j] * mask[j] / top
+        value = similarity[j] * mask[j] / top
+        row[j] = value
+        high[j] = np.int32(value > threshold)
+        found += high[j]
+    return found
 
 
-@compiled
+@compiled_apart
 def _add(row, total):
     for j in range(len(row)):
         total[j] += row[j]
 
 
-@compiled
-def _add_relations(row, flags, square, equal, together):
+@compiled_apart
+def _add_row(row, flags, similarity_sum, square, equal, together, by_distance):
     for j in range(len(row)):
         value = np.float64(row[j])
+        similarity_sum[j] += value
+        by_distance[j] += value
         square[j] += value * value
         equal[j] += value * np.float64((flags[j] & EQUAL) != 0)
         together[j] += value * np.float64((flags[j] & TOGETHER) != 0)
 
 
-@compiled
+@compiled_apart
 def _cells(row, flags, fine, threshold):
     """The cells of a row of N: by relation and fine bin, and by threshold; see `bins`."""
     for j in range(len(row)):
@@ -438,37 +455,16 @@ def _cells(row, flags, fine, threshold):
         fine[j] = bin_of_all + np.int32(flags[j]) * np.int32(FINE_BINS)
 
 
-@compiled
-def _count_values(fine, relations):
+@compiled_apart
+def _count_cells(fine, threshold, relations, distances):
+    """fine, threshold: of the tokens after one, in their order."""
     for j in range(len(fine)):
         relations[np.uint64(j % COPIES), np.uint64(fine[j])] += 1
-
-
-@compiled
-def _count_distances(threshold, distances):
-    """threshold: of the tokens after one, in their order."""
-    for j in range(len(threshold)):
         distances[np.uint64(j + 1), np.uint64(threshold[j])] += 1
 
 
-@compiled
-def _find_high(row, threshold, high):
-    found = np.int32(0)
-    for j in range(len(row)):
-        high[j] = np.int32(row[j] > threshold)
-        found += high[j]
-    return found
-
-
-@compiled
-def _count_high(high, high_count, degree):
-    for j in range(len(high)):
-        high_count[j] += high[j]
-        degree[j] += high[j]
-
-
-@compiled
-def _count_flags(high, flags, equal_degree):
+@compiled_apart
+def _count_high(high, flags, high_count, degree, equal_degree, distance):
     """Of the high pairs of one row: those of equal tokens, within one sentence, and both."""
     equal = np.int32(0)
     same = np.int32(0)
@@ -476,6 +472,9 @@ def _count_flags(high, flags, equal_degree):
     for j in range(len(high)):
         is_equal = high[j] & np.int32((flags[j] & EQUAL) != 0)
         is_same = high[j] & np.int32((flags[j] & TOGETHER) != 0)
+        high_count[j] += high[j]
+        degree[j] += high[j]
+        distance[j] += high[j]
         equal_degree[j] += is_equal
         equal += is_equal
         same += is_same
