@@ -4,6 +4,7 @@
 # make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
 # make fuzz    4,000 hostile files (some minutes)
 # make bench   install the contenders too, then measure speed and memory (an hour to an hour and a half)
+# make bench-quick   what a study costs beside a bare forward pass, on four models, three rounds each (some eight minutes)
 # make bench-segmentation   measure how well texts are cut (an hour; needs the data beside the project)
 # make lock    install the newest versions that pyproject.toml allows, and write them into constraints.txt
 
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: study check test faults fuzz bench bench-segmentation lock install clean
+.PHONY: study check test faults fuzz bench bench-quick bench-segmentation lock install clean
 
 study: $(STAMP)
 	$(BIN)/headscope study --overwrite
@@ -38,6 +39,9 @@ fuzz: $(STAMP)
 bench: $(STAMP) $(VENV)/.bench
 	cd benchmarks && ../$(BIN)/python bench.py
 	$(BIN)/python benchmarks/plot.py
+
+bench-quick: $(STAMP)
+	cd benchmarks && ../$(BIN)/python bench.py --quick
 
 bench-segmentation: $(STAMP)
 	$(BIN)/pip install --quiet --editable '.[bench-segmentation]'

@@ -1,7 +1,9 @@
 """What a study costs, against a bare forward pass and against other ways to the same numbers.
 
-    python benchmarks/bench.py [--quick] [--out benchmarks/results]
+    python benchmarks/bench.py [--quick | --smoke] [--out benchmarks/results]
 
+--quick takes the ratios to a bare forward pass alone, in three rounds, in some eight minutes: to judge a change before
+it lands. --smoke takes a few windows: to see that it runs.
 Contenders alternate within one run, each in a process of its own; every claim is the median of the ratios of
 neighbouring runs, with its spread.
 Writes results.json and results.md.
@@ -21,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -38,8 +41,9 @@ from headscope.options import Options
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared"
 CORPUS = SHARED / "corpora" / "kyoto-wikipedia.jsonl.gz"
-MPNET = Path.home() / ".cache" / "headscope-dev" / "all-mpnet-base-v2"
-"""Where a script beside the project puts the real all-mpnet-base-v2; its rows are left out where it is absent."""
+FETCHED = Path.home() / ".cache" / "headscope-dev"
+MPNET, SMOLLM2, GTE = FETCHED / "all-mpnet-base-v2", FETCHED / "smollm2-135m", SHARED / "models" / "gte-small"
+"""Where scripts beside the project put real models; the rows of one that is absent are left out."""
 
 BASE, REAL, BUILT_IN = "BERT-base shape, random weights", MPNET.name, "minilm"
 BARE, STUDY = "bare forward", "headscope study"
@@ -70,7 +74,24 @@ MODELS: dict[str, Callable[[], Model]] = {
     BASE: bert,
     REAL: lambda: headscope.load(str(MPNET)),
     BUILT_IN: lambda: headscope.load(BUILT_IN),
+    GTE.name: lambda: headscope.load(str(GTE)),
+    SMOLLM2.name: lambda: headscope.load(str(SMOLLM2)),
 }
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: a whole run, a quick one, or a smoke test."""
+
+    name: str
+
+    def of(self, whole: int, smoke: int, quick: int | None = None) -> int:
+        """A number of windows or rounds."""
+        return {"whole": whole, "quick": whole if quick is None else quick, "smoke": smoke}[self.name]
+
+    @property
+    def quick(self) -> bool:
+        return self.name == "quick"
 
 
 def windows_of(model: Model, options: Options) -> Batch:
@@ -156,9 +177,14 @@ def time_per_window(model: str, count: int, rounds: int, others: list[str], leng
     }
 
 
-def in_new_process(code: str, *arguments: str) -> dict[str, Any]:
+def in_new_process(code: str, *arguments: str, **environment: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=HERE
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=HERE,
+        env=os.environ | environment,
     )
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
@@ -207,6 +233,24 @@ with tempfile.TemporaryDirectory() as folder:
     headscope.study(model, ["word " * 126], out=folder + "/s", progress=False)
 """
 
+SENTENCE = "The ferryman sat on the steps, and the women waited for the ferryman."
+BY_INSPECT = f"""
+import json, sys, time
+began = time.perf_counter()
+import headscope
+headscope.inspect(headscope.load(sys.argv[1]), {SENTENCE!r}).telling_heads()
+print(json.dumps({{"seconds": time.perf_counter() - began}}))
+"""
+
+FIRST_RUN = """
+import json, tempfile, time
+began = time.perf_counter()
+import headscope
+with tempfile.TemporaryDirectory() as folder:
+    headscope.study("minilm", headscope.sample_texts(), out=folder + "/s", progress=False, max_windows=16)
+print(json.dumps({"seconds": time.perf_counter() - began}))
+"""
+
 
 def memory(few: int, many: int, hidden: int) -> dict[str, Any]:
     """A small run before a large one and after it: so a change of the machine's speed is seen for what it is."""
@@ -221,21 +265,23 @@ def memory(few: int, many: int, hidden: int) -> dict[str, Any]:
     }
 
 
-def start_up(folder: Path, repeats: int) -> dict[str, Any]:
-    """From a cold interpreter to the first window measured, against the same by hand."""
+def start_up(folder: Path, code: str, repeats: int) -> dict[str, Any]:
+    """From a cold interpreter to the first window, as the code times it, against the same by hand."""
     seconds: dict[str, list[float]] = {"by hand": [], "headscope": []}
     for _ in range(repeats):
         seconds["by hand"].append(in_new_process(BY_HAND, str(folder))["seconds"])
-        seconds["headscope"].append(in_new_process(BY_STUDY, str(folder))["seconds"])
+        seconds["headscope"].append(in_new_process(code, str(folder))["seconds"])
     return {"seconds": {k: statistics.median(v) for k, v in seconds.items()}, **ratio(seconds, "headscope", "by hand")}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few windows: to see that it runs")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quick", dest="effort", action="store_const", const="quick", help="the ratios alone, in minutes")
+    how.add_argument("--smoke", dest="effort", action="store_const", const="smoke", help="to see that it runs")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     asked = parser.parse_args()
-    few = asked.quick
+    effort = Effort(asked.effort or "whole")
     results: dict[str, Any] = {
         "date": date.today().isoformat(),
         "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
@@ -243,13 +289,15 @@ def main() -> None:
             "python": platform.python_version(),
             **{n: metadata.version(n) for n in ("headscope", "torch", "transformers", "numba")},
         },
-        "quick": few,
+        "effort": effort.name,
     }
     asked.out.mkdir(parents=True, exist_ok=True)
     table = ""
     for part, run in PARTS.items():
+        if effort.quick and run is not measure_time:
+            continue
         print(part, file=sys.stderr)
-        for found in run(few, results):
+        for found in run(effort, results):
             results |= found
             (asked.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
             table = as_table(results)
@@ -257,8 +305,9 @@ def main() -> None:
     print(table)
 
 
-def measure_time(few: bool, results: dict[str, Any]) -> Found:
-    rounds = 1 if few else 5
+def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
+    rounds = effort.of(5, 1, quick=3)
+    fewer = min(rounds, 3)
     others = [name for name in ("nnsight", "transformer_lens") if has(name.replace("_", "-"))]
     rows: list[dict[str, Any]] = []
 
@@ -266,19 +315,23 @@ def measure_time(few: bool, results: dict[str, Any]) -> Found:
         rows.append(time_per_window(*arguments, **more))
         return {"time": rows}
 
-    yield row(BASE, 16 if few else 384, rounds, [])
-    if MPNET.is_dir():
-        yield row(REAL, 16 if few else 384, rounds, [])
-        yield row(REAL, 8 if few else 64, rounds, ["plain_script"])
-    if others:
-        yield row(BASE, 16 if few else 64, rounds, others)
-    yield row(BASE, 8 if few else 224, min(rounds, 3), [], length=512)
-    yield row(BUILT_IN, 16 if few else 1024, min(rounds, 3), [])
+    yield row(BASE, effort.of(384, 16, quick=64), rounds, [])
+    if MPNET.is_dir() and not effort.quick:
+        yield row(REAL, effort.of(384, 16), rounds, [])
+        yield row(REAL, effort.of(64, 8), rounds, ["plain_script"])
+    if others and not effort.quick:
+        yield row(BASE, effort.of(64, 16), rounds, others)
+    if GTE.is_dir():
+        yield row(GTE.name, effort.of(1000, 16, quick=200), fewer, [])
+    yield row(BUILT_IN, effort.of(1000, 16, quick=400), fewer, [])
+    if SMOLLM2.is_dir():
+        yield row(SMOLLM2.name, effort.of(400, 8, quick=32), fewer, [])
+    yield row(BASE, effort.of(224, 8, quick=16), fewer, [], length=512)
 
 
-def measure_peak(few: bool, results: dict[str, Any]) -> Found:
+def measure_peak(effort: Effort, results: dict[str, Any]) -> Found:
     """The share of the time that plain matrix products would take for the same arithmetic, measured side by side."""
-    row = time_per_window(BASE, 16 if few else 128, 1 if few else 3, ["matrix_product"])
+    row = time_per_window(BASE, effort.of(128, 16), effort.of(3, 1), ["matrix_product"])
     base = bert()
     whole = contenders.arithmetic(base, 128)
     computed = {BARE: whole, STUDY: whole - contenders.arithmetic_of_tail(base, 128)}
@@ -291,22 +344,46 @@ def measure_peak(few: bool, results: dict[str, Any]) -> Found:
     }
 
 
-def measure_stages(few: bool, results: dict[str, Any]) -> Found:
+def measure_stages(effort: Effort, results: dict[str, Any]) -> Found:
     base = bert()
-    windows = windows_of(base, Options(max_windows=16 if few else 64))
+    windows = windows_of(base, Options(max_windows=effort.of(64, 16)))
     yield {"stages_ms_per_window": stages(base, windows, texts)}
 
 
-def measure_memory(few: bool, results: dict[str, Any]) -> Found:
+def measure_memory(effort: Effort, results: dict[str, Any]) -> Found:
     yield {
-        "memory": memory(64 if few else 1000, 128 if few else 10000, 192),
-        "memory_base": in_new_process(MEMORY, "16" if few else "1000", "768"),
+        "memory": memory(effort.of(1000, 64), effort.of(10000, 128), 192),
+        "memory_base": in_new_process(MEMORY, str(effort.of(1000, 16)), "768"),
     }
 
 
-def measure_start_up(few: bool, results: dict[str, Any]) -> Found:
+def measure_start_up(effort: Effort, results: dict[str, Any]) -> Found:
     folder = MPNET if MPNET.is_dir() else Path(headscope.model.places.built_in_folder(BUILT_IN))
-    yield {"start_up": start_up(folder, 1 if few else 7)}
+    yield {"start_up": start_up(folder, BY_STUDY, effort.of(7, 1))}
+    built_in = Path(headscope.model.places.built_in_folder(BUILT_IN))
+    yield {"inspect": start_up(built_in, BY_INSPECT, effort.of(7, 1))}
+
+
+def measure_first_run(effort: Effort, results: dict[str, Any]) -> Found:
+    """A run on a machine that has compiled nothing yet, and the next one."""
+    seconds: dict[str, list[float]] = {"first": [], "later": []}
+    for _ in range(effort.of(3, 1)):
+        with tempfile.TemporaryDirectory() as kept:
+            for name in seconds:
+                seconds[name].append(in_new_process(FIRST_RUN, NUMBA_CACHE_DIR=kept)["seconds"])
+    yield {"first_run": {name: statistics.median(values) for name, values in seconds.items()}}
+
+
+def measure_drawing(effort: Effort, results: dict[str, Any]) -> Found:
+    """Figures and report of a study of 12 x 12 heads, each as a command."""
+    with tempfile.TemporaryDirectory() as folder:
+        headscope.study(bert(192), texts(), out=f"{folder}/s", progress=False, max_windows=effort.of(256, 16))
+        seconds = {}
+        for verb in ("figures", "report"):
+            began = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "headscope", verb, f"{folder}/s"], check=True, capture_output=True)
+            seconds[verb] = time.perf_counter() - began
+    yield {"drawing": seconds}
 
 
 PARTS = {
@@ -315,6 +392,8 @@ PARTS = {
     "stages": measure_stages,
     "memory": measure_memory,
     "start-up": measure_start_up,
+    "first run": measure_first_run,
+    "figures and report": measure_drawing,
 }
 """In this order; what is found is written at once."""
 
@@ -353,6 +432,14 @@ def as_table(results: dict[str, Any]) -> str:
         lines += _memory_rows(results["memory"], results["memory_base"])
     if "start_up" in results:
         lines.append(f"| start-up to the first window | by hand | {results['start_up']['median']:.2f} x |")
+    if "inspect" in results:
+        lines.append(f"| inspect of one sentence | by hand | {results['inspect']['median']:.2f} x |")
+    if "first_run" in results:
+        more = results["first_run"]["first"] - results["first_run"]["later"]
+        lines.append(f"| a first run, 16 windows of the built-in model | a later one | +{more:.1f} s |")
+    if "drawing" in results:
+        told = " and ".join(f"{name} {seconds:.1f} s" for name, seconds in results["drawing"].items())
+        lines.append(f"| drawing a study of 12 x 12 heads | | {told} |")
     if "peak" in results:
         gflops, shares = results["peak"]["gflops"], results["peak"]["share"]
         for name, share in shares.items():
