@@ -68,6 +68,11 @@ def test_all_windows_put_together_are_the_study(kept) -> None:
         np.testing.assert_allclose(both[name], both[f"{name}_own"], rtol=1e-9, atol=1e-12)
 
 
+def test_what_is_no_value_for_each_text_is_refused(kept) -> None:
+    with pytest.raises(HeadscopeError, match="Tables by None can.t be made; give the name of a column"):
+        kept.by(None)
+
+
 def test_tables_by_a_column_add_up(kept) -> None:
     by_text = kept.by("text")
     pairs = by_text.heads.groupby(["layer", "head"])["pairs"].sum().to_numpy()

@@ -55,6 +55,8 @@ def by_windows(folder: Path, manifest: Manifest, by: str | Sequence[Any]) -> ByV
     each text, in their order. Windows without a value are left out, as pandas does."""
     import pandas as pd
 
+    if not hasattr(by, "__len__"):
+        raise NoValue(f"Tables by {by!r} can't be made; give the name of a column, or a value for each text.")
     named = by if isinstance(by, str) else str(getattr(by, "name", None) or "group")
     sums = _sums(folder, manifest, by)
     if not sums:

@@ -26,6 +26,7 @@ from headscope.run.engines.base import TRIES, Losses, MeasuredShard
 from headscope.run.engines.weights import Packed, pack, unpack
 from headscope.run.shards import Say, Shard, ShardRunner, Tick
 from headscope.speaking import option
+from headscope.wording import counted
 
 try:
     import ray
@@ -200,7 +201,8 @@ class _Cluster:
         self._alone += POLL
         if PATIENCE <= self._alone < PATIENCE + POLL:
             self._say(
-                f"The Ray cluster has no room for a worker of {self._engine.threads} CPUs yet; waiting for it. "
+                f"The Ray cluster has no room for a worker of {counted(self._engine.threads, 'CPU')} yet, or it is "
+                "slow to start; waiting for it. "
                 "Ctrl-C stops, and what is finished is kept."
             )
 
