@@ -69,7 +69,7 @@ def test_all_windows_put_together_are_the_study(kept) -> None:
 
 
 def test_what_is_no_value_for_each_text_is_refused(kept) -> None:
-    with pytest.raises(HeadscopeError, match="Tables by None can.t be made; give the name of a column"):
+    with pytest.raises(HeadscopeError, match="Tables by None can't be made; give the name of a column"):
         kept.by(None)
 
 
