@@ -18,10 +18,13 @@ from headscope.cli.options import (
     LINES,
     MODEL_OR_THAT_OF_STUDY,
     QUIET,
+    SAMPLE,
     SEED,
+    SHORT,
     SKIP_BAD,
     STACK,
     THREADS,
+    WINDOWS,
     WORKERS,
     model_or_that_of,
 )
@@ -97,19 +100,10 @@ def command(
         ),
     ] = None,
     length: LENGTH = 128,
-    windows: Annotated[str, typer.Option(help="all, or only the first of each text.", metavar="WHICH")] = "all",
-    short: Annotated[
-        str,
-        typer.Option(
-            help="Windows shorter than --length: drop (left out, counted), pad, or auto: pad where most of the first "
-            "200 texts are shorter than a window.",
-            metavar="HOW",
-        ),
-    ] = "auto",
+    windows: WINDOWS = "all",
+    short: SHORT = "auto",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
-    sample: Annotated[
-        int | None, typer.Option(help="So many windows, spread over all texts by --seed.", metavar="N")
-    ] = None,
+    sample: SAMPLE = None,
     layers: LAYERS = None,
     stack: STACK = None,
     batch_size: Annotated[

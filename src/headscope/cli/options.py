@@ -21,6 +21,22 @@ DEVICE = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", m
 DTYPE = Annotated[str, typer.Option(help="Precision of the weights: float32, float16 or bfloat16.", metavar="NAME")]
 SEED = Annotated[int, typer.Option(help="For models with random weights, and for random draws.", metavar="N")]
 LENGTH = Annotated[int, typer.Option(help="Tokens in a window, special tokens included.", metavar="S")]
+WINDOWS = Annotated[str, typer.Option(help="all, or only the first of each text.", metavar="WHICH")]
+SHORT = Annotated[
+    str,
+    typer.Option(
+        help="Windows shorter than --length: drop (left out, counted), pad, or auto: pad where most of the first "
+        "200 texts are shorter than a window.",
+        metavar="HOW",
+    ),
+]
+SAMPLE = Annotated[
+    int | None,
+    typer.Option(
+        help="Measure this many windows, drawn by --seed and spread over all texts, which are read twice.",
+        metavar="N",
+    ),
+]
 THRESHOLD = Annotated[float, typer.Option(help="A pair is high where N is above this.", metavar="X")]
 LINE_THRESHOLD = Annotated[
     float, typer.Option(help="A column of attention is a line above this share of the largest.", metavar="X")

@@ -19,14 +19,17 @@ from headscope.cli.options import (
     LINES,
     MODEL,
     QUIET,
+    SAMPLE,
     SEED,
     SENTENCES,
+    SHORT,
     SIMILARITY,
     SKIP_BAD,
     SPECIAL,
     STACK,
     THREADS,
     THRESHOLD,
+    WINDOWS,
     WORKERS,
     fields_named,
 )
@@ -62,28 +65,15 @@ def command(
     length: LENGTH = 128,
     threshold: THRESHOLD = 0.3,
     line_threshold: LINE_THRESHOLD = 0.3,
-    windows: Annotated[str, typer.Option(help="all, or only the first of each text.", metavar="WHICH")] = "all",
-    short: Annotated[
-        str,
-        typer.Option(
-            help="Windows shorter than --length: drop (left out, counted), pad, or auto: pad where most of the first "
-            "200 texts are shorter than a window.",
-            metavar="HOW",
-        ),
-    ] = "auto",
+    windows: WINDOWS = "all",
+    short: SHORT = "auto",
     special: SPECIAL = "keep",
     similarity: SIMILARITY = "dot",
     sentences: SENTENCES = "auto",
     max_windows: Annotated[
         int | None, typer.Option(help="Stop after this many windows: only the first texts are measured.", metavar="N")
     ] = None,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            help="Measure this many windows, drawn by --seed and spread over all texts, which are read twice.",
-            metavar="N",
-        ),
-    ] = None,
+    sample: SAMPLE = None,
     layers: LAYERS = None,
     stack: STACK = None,
     example: Annotated[
