@@ -287,7 +287,7 @@ def main() -> None:
         "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
         "versions": {
             "python": platform.python_version(),
-            **{n: metadata.version(n) for n in ("headscope", "torch", "transformers", "numba")},
+            **{n: metadata.version(n) for n in ("headscope", "torch", "transformers")},
         },
         "effort": effort.name,
     }

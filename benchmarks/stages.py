@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import headscope
@@ -60,9 +59,8 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
         Tokens.of(windows[begin : begin + size], options.special, torch.device("cpu"))
         for begin in range(0, count, size)
     ]
-    attention_pass = _attention_pass()
     # What is compiled now is not timed below.
-    _observed(capture, batches[0], options, shard, attention_pass, Clock())
+    _observed(capture, batches[0], options, shard, Clock())
     for tokens in batches:
         with torch.inference_mode():
             clock.time(
@@ -73,7 +71,7 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
             "forward, captured, last layer's tail skipped",
             lambda tokens=tokens: capture.run_by_heads(tokens.ids, tokens.real.long(), _nothing, capture.layers - 1),
         )
-        _observed(capture, tokens, options, shard, attention_pass, clock)
+        _observed(capture, tokens, options, shard, clock)
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         small = headscope.study(model, texts(), out=f"{folder}/small", progress=False, max_windows=8)
@@ -94,11 +92,9 @@ def _observed(
     tokens: Tokens,
     options: Options,
     shard: ShardOfMeasures,
-    attention_pass: Callable[..., None],
     clock: Clock,
 ) -> None:
-    """The fused kernel on its own, its part that looks at A and the product Z Zᵀ on their own, and each measure's
-    update."""
+    """The fused kernel on its own, the product Z Zᵀ on its own, and each measure's update."""
     layers = tuple(range(capture.layers))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
     observe = observer(torch.device("cpu"))
@@ -106,10 +102,6 @@ def _observed(
 
     def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor, lengths: torch.Tensor) -> None:
         seen_here, sums_here = seen.layer(layer), sums[layer]
-        clock.time(
-            "attention, its sums and lines (also in the pass below)",
-            lambda: attention_pass(attention, output, lengths, heads, tokens, options, sums_here, seen_here),
-        )
         clock.time("similarity, Z Zᵀ (also in the pass below)", lambda: output @ output.mT)
         clock.time(
             "attention, similarity and counts, one pass over all heads",
@@ -122,45 +114,6 @@ def _observed(
     for measure in MEASURES:
         if measure.update is not None:
             clock.time(f"measures: {next(iter(measure.states))}", partial(measure.update, shard.states, tokens, seen))
-
-
-def _attention_pass() -> Callable[..., None]:
-    """The part of the kernel that looks at A, over one layer: attention (B, H, S, S).
-
-    Imports when called: the benchmark of memory, which imports this module, counts what a study adds to a process.
-    """
-    import numba
-
-    from headscope.measure.kernel import Columns, layer_of
-    from headscope.measure.kernel import _attention as of_one_head
-
-    @numba.njit(error_model="numpy")
-    def of_all_heads(layer, columns, block_ends):
-        for place in range(layer.attention.shape[1]):
-            of_one_head(place, layer, columns, block_ends)
-
-    def run(
-        attention: torch.Tensor,
-        output: torch.Tensor,
-        lengths: torch.Tensor,
-        heads: slice,
-        tokens: Tokens,
-        options: Options,
-        sums: LayerSums,
-        seen: Seen,
-    ) -> None:
-        windows, _, length, _ = attention.shape
-        no_similarity = torch.empty(0, 0, 0)
-        layer = layer_of(attention, no_similarity, lengths, output, heads.start, tokens, options, sums, seen)
-        columns = Columns(
-            received=np.empty(length, np.float64),
-            is_line=np.empty(length, np.float32),
-            off_line=np.empty(length, np.float32),
-            chosen=np.empty(length, np.int64),
-        )
-        of_all_heads(layer, columns, np.empty((windows, length), np.int64))
-
-    return run
 
 
 def _nothing(

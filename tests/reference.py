@@ -313,20 +313,29 @@ def _relation(window: Example, i: int, j: int) -> tuple[bool, bool]:
     return window.ids[i] == window.ids[j], window.sentence[i] >= 0 and window.sentence[i] == window.sentence[j]
 
 
+def _normalised(window: Example, options: dict, layer: int, head: int) -> dict[tuple[int, int], float]:
+    """N of every pair; none where m <= 0."""
+    pairs = _taking_part(window, options)
+    part = sorted({i for pair in pairs for i in pair})
+    C = similarity(compared(window.output[layer, head], part, options["similarity"]))
+    m = max((C[i, j] for i, j in pairs), default=-math.inf)
+    return {(i, j): float(C[i, j] / m) for i, j in pairs} if m > 0 else {}
+
+
+def normalised_values(windows: list[Example], options: dict) -> list[float]:
+    """N of every pair of every head."""
+    places = list(np.ndindex(windows[0].attention.shape[:2]))
+    return [value for window in windows for place in places for value in _normalised(window, options, *place).values()]
+
+
 def _pooled(windows: list[Example], options: dict, threshold: float, layer: int, head: int) -> dict[str, list]:
     """(distance, equal, in one sentence) of the high pairs, and of all pairs of windows that have a similarity."""
     high, every = [], []
     for window in windows:
-        pairs = _taking_part(window, options)
-        part = sorted({i for pair in pairs for i in pair})
-        C = similarity(compared(window.output[layer, head], part, options["similarity"]))
-        m = max((C[i, j] for i, j in pairs), default=-math.inf)
-        if m <= 0:
-            continue
-        for i, j in pairs:
+        for (i, j), value in _normalised(window, options, layer, head).items():
             told = (j - i, *_relation(window, i, j))
             every.append(told)
-            if math.floor((float(C[i, j] / m) + 1) * 100) >= 100 + round(threshold * 100):
+            if math.floor((value + 1) * 100) >= 100 + round(threshold * 100):
                 high.append(told)
     return {"high": high, "every": every}
 

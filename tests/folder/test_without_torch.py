@@ -1,4 +1,4 @@
-"""Reading a study needs neither torch nor transformers nor numba."""
+"""Reading a study needs neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 OLD = Path(__file__).parents[1] / "data" / "version-0.1.0"
-HEAVY = ("torch", "transformers", "numba", "nupunkt")
+HEAVY = ("torch", "transformers", "nupunkt")
 
 
 def imported_by(code: str, *arguments: Path) -> set[str]:

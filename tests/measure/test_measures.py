@@ -169,9 +169,7 @@ def test_every_measure_equals_its_reference(observe, special, examples):
 @pytest.mark.slow
 @pytest.mark.parametrize("observe", OBSERVERS, ids=["any device", "cpu kernel"])
 @settings(max_examples=5, deadline=None)
-@given(
-    examples=studies(most_windows=2, lengths=st.sampled_from([kernels.ROWS, kernels.ROWS + 1, 3 * kernels.ROWS - 7]))
-)
+@given(examples=studies(most_windows=2, lengths=st.sampled_from([*range(7, 11), *range(31, 35), 128, 129, 130, 377])))
 def test_long_windows_equal_their_reference(observe, examples):
     """So long that C is multiplied in several blocks of rows."""
     options = Options(length=len(examples[0].ids))

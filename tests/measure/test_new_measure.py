@@ -53,10 +53,9 @@ def test_a_new_measure_is_one_new_file_and_one_name(tiny_folder: Path, tmp_path:
     names = (measures / "__init__.py").read_text()
     (measures / "__init__.py").write_text(names.replace('    "distance",\n', '    "distance",\n    "adjacent",\n'))
     old = shutil.copytree(OLD, tmp_path / "old")
-    # The kernel would be compiled anew for the copy of the package.
     run = subprocess.run(
         [sys.executable, "-c", TRY, str(tiny_folder), str(tmp_path / "s"), str(old)],
-        env=os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "1"},
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=300,

@@ -28,7 +28,7 @@ def why_not_compiled(device: torch.device) -> str | None:
     found = _compiled() if device.type == "cpu" else observe
     if not isinstance(found, str):
         return None
-    return f"numba can't be used ({found}), so measuring takes longer; reinstalling it may help."
+    return f"headscope measures in plain torch, which takes longer: {found}; install it again to mend that."
 
 
 @cache
@@ -38,7 +38,7 @@ def _compiled() -> Observe | str:
         with without_collecting():
             from headscope.measure import kernel
 
-            compiled_draw()  # here too, before there are threads that would each compile it
+            compiled_draw()
     except ImportError as problem:
         return " ".join(str(problem).split())
     return kernel.observe

@@ -10,6 +10,7 @@ its texts.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -100,25 +101,31 @@ def focal_of_random_pairs(value: Array, values: int, counts: Array, begin: np.ui
     return focal, included
 
 
+Draw = Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]
+
+
 @cache
-def compiled_draw() -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
-    """Compiled where numba can be used; otherwise it takes longer, and draws the same."""
+def compiled_draw() -> Draw:
+    """`focal_of_random_pairs`, compiled where that can be had; otherwise it takes longer, and draws the same."""
     try:
-        from headscope.measure.compiling import compiled_for_good
+        from headscope.measure.compiled import library
+
+        compiled = library().headscope_random_pairs
     except ImportError:
         return _without_warnings(focal_of_random_pairs)
-    from numba import int64, types, uint64
+    number, array = ctypes.c_int64, np.ctypeslib.ndpointer(np.int64, flags="C_CONTIGUOUS")
+    compiled.argtypes = [array, number, number, array, number, number, ctypes.c_uint64, array, array]
 
-    signature = types.UniTuple(int64[:, ::1], 2)(int64[::1], int64, int64[:, ::1], uint64)
-    compiled: Callable[[Array, int, Array, np.uint64], tuple[Array, Array]] = compiled_for_good(
-        focal_of_random_pairs, signature
-    )
-    return compiled
+    def draw(value: Array, values: int, counts: Array, begin: np.uint64) -> tuple[Array, Array]:
+        focal, included = np.empty_like(counts), np.empty_like(counts)
+        if not compiled(value, len(value), values, counts, *counts.shape, int(begin), focal, included):
+            raise MemoryError
+        return focal, included
+
+    return draw
 
 
-def _without_warnings(
-    draw: Callable[[Array, int, Array, np.uint64], tuple[Array, Array]],
-) -> Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]:
+def _without_warnings(draw: Draw) -> Draw:
     """numpy warns where whole numbers wrap around, as random ones do."""
 
     def quietly(value: Array, values: int, counts: Array, begin: np.uint64) -> tuple[Array, Array]:

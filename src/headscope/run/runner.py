@@ -34,7 +34,7 @@ from headscope.speaking import ELSEWHERE, SAME, option
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-GETTING_READY = "Getting ready (the first run on a machine compiles, for some ten seconds)"
+GETTING_READY = "Getting ready"
 AHEAD = 2
 """Shards of windows that are made ready before they are needed."""
 

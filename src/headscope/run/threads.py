@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import torch
 
+from headscope.files import hold_on
 from headscope.model.capture import Capture
 
 Item = TypeVar("Item")
@@ -63,6 +64,8 @@ class Lanes:
 
     def __init__(self, capture: Capture, device: torch.device, threads: int) -> None:
         count = threads if device.type == "cpu" else 1
+        if device.type == "cpu":
+            hold_on()
         self._captures = [capture, *(capture.twin() for _ in range(count - 1))]
         self._threads = ThreadPoolExecutor(count, "lane")
 

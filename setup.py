@@ -1,0 +1,28 @@
+"""Builds the compiled part, `kernel.c`: on x86-64 once for each generation of processors, one of which is chosen when
+it is loaded. Where there is no compiler headscope is installed without it, and measures in plain torch."""
+
+import platform
+import sys
+
+from setuptools import Extension, setup
+
+BUILDS = {"_kernel": []}
+if platform.machine() in ("x86_64", "AMD64"):
+    BUILDS["_kernel_avx2"] = ["-march=x86-64-v3"]
+    BUILDS["_kernel_avx512"] = ["-march=x86-64-v4", "-mprefer-vector-width=512"]
+if sys.platform == "win32":  # whose compiler has no vectors of its own
+    BUILDS = {}
+
+setup(
+    ext_modules=[
+        Extension(
+            f"headscope.measure.{name}",
+            ["src/headscope/measure/kernel.c"],
+            extra_compile_args=["-std=gnu11", "-O3", "-Wno-psabi", *flags],
+            py_limited_api=True,
+            optional=True,
+        )
+        for name, flags in BUILDS.items()
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
