@@ -328,6 +328,20 @@ def test_the_tokenizer_is_never_given_more_than_a_passage_of_a_book(name):
     assert max(spy.lengths) == passages.PASSAGE
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MAKERS)
+@given(text=LONG, most=st.integers(1, 126))
+@settings(max_examples=30, deadline=None)
+def test_tokens_are_counted_up_to_a_number(name, text, most):
+    assert passages.count_up_to(tokenizer_of(name), text, most) == min(most, len(at_once(tokenizer_of(name), text)))
+
+
+def test_the_first_characters_tell_whether_a_book_fills_a_window():
+    spy = Spy(tokenizer_of("bert"))
+    assert passages.count_up_to(spy, "\n\n".join(SAMPLE * 3), 126) == 126
+    assert sum(spy.lengths) < passages.PASSAGE / 2
+
+
 def test_of_a_book_only_what_is_asked_for_is_tokenized():
     book = "\n\n".join(SAMPLE * 3)
     spy = Spy(tokenizer_of("bert"))

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 PASSAGE = 2**13
 OVERLAP = 2**10
 """Characters."""
+CHARACTERS_A_TOKEN = 8
+"""At the most, in most texts."""
 LONGEST_PASSAGE = 2**18
 """Characters. Where a longer passage would be needed, in a word of a quarter of a million letters, the word is cut."""
 
@@ -51,6 +54,16 @@ def tokens_of(tokenizer: Any, text: str) -> Iterator[Token]:
             stop += stop - begin
             left = _tokens(tokenizer, text, begin, stop)
     yield from _between(left, given, len(text) + 1)
+
+
+def count_up_to(tokenizer: Any, text: str, most: int) -> int:
+    """Tokens of a text, of which no more than `most` are counted; mostly its first few characters tell."""
+    start = CHARACTERS_A_TOKEN * most
+    if start + OVERLAP < PASSAGE and len(text) > start + OVERLAP:
+        believed = sum(token.start < start for token in _tokens(tokenizer, text, 0, start + OVERLAP))
+        if believed >= most:
+            return most
+    return sum(1 for _ in islice(tokens_of(tokenizer, text), most))
 
 
 def _tokens(tokenizer: Any, text: str, begin: int, stop: int) -> list[Token]:

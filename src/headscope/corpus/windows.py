@@ -14,7 +14,7 @@ from headscope.corpus.kinds import COMMA, FIRST, KINDS, SENTENCE_END, SEPARATORS
 from headscope.corpus.layouts import ADDED, Layout, WholeLayouts, added, next_word
 from headscope.corpus.sentences import SentencesOf
 from headscope.corpus.texts import Text
-from headscope.corpus.tokenizing import Token, tokens_of, unknown_ids
+from headscope.corpus.tokenizing import Token, count_up_to, tokens_of, unknown_ids
 from headscope.errors import HeadscopeError
 from headscope.options import SHORTEST, Options
 from headscope.speaking import option
@@ -271,7 +271,7 @@ class Cutter:
 
     def size_up_to_a_window(self, text: Text) -> int:
         """Tokens of a text, of which no more are counted than a window has room for."""
-        return sum(1 for _ in islice(tokens_of(self._tokenizer, text.text), self.content))
+        return count_up_to(self._tokenizer, text.text, self.content)
 
     def length_of_rows(self, texts: Iterable[Text]) -> int:
         """Of windows that have room for the longest of these rows of token ids, padding not counted."""

@@ -11,6 +11,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -356,7 +357,7 @@ def typed(kind: Any, value: Any, name: str) -> Any:
 
 
 def _read_fields(kind: Any, values: Mapping[str, Any], name: str) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     found = {}
     for item in fields(kind):
         inner = f"{name}.{item.name}" if name else item.name
@@ -365,6 +366,12 @@ def _read_fields(kind: Any, values: Mapping[str, Any], name: str) -> Any:
         elif item.default is MISSING and item.default_factory is MISSING:
             raise Misfit(inner)
     return kind(**found)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Which takes a while to find out, and a manifest has a thousand facts of one kind."""
+    return get_type_hints(kind)
 
 
 def _of_type(value: Any, name: str, *kinds: type) -> Any:
