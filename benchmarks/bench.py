@@ -37,6 +37,7 @@ import headscope
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all, stack
 from headscope.model.loading import Model
 from headscope.options import Options
+from headscope.run.checkpoints import Checkpoints
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared"
@@ -46,7 +47,16 @@ MPNET, SMOLLM2, GTE = FETCHED / "all-mpnet-base-v2", FETCHED / "smollm2-135m", S
 """Where scripts beside the project put real models; the rows of one that is absent are left out."""
 
 BASE, REAL, BUILT_IN = "BERT-base shape, random weights", MPNET.name, "minilm"
-BARE, STUDY = "bare forward", "headscope study"
+BARE, STUDY, UNKEPT = "bare forward", "headscope study", "headscope study without checkpoints"
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+STUDIES: dict[str, dict[str, Any]] = {
+    STUDY: {},
+    UNKEPT: {},
+    "one process": {"workers": 1, "threads": 1},
+    "two processes": {"workers": 2, "threads": 1},
+    "Ray": {"workers": min(4, CORES), "threads": 1, "engine": "ray"},
+}
+"""Contenders that are studies -> their arguments."""
 BATCH = 8
 """Windows that the others run at once: the fastest size for a bare forward pass here. headscope has its own default."""
 
@@ -102,15 +112,16 @@ class Racer:
     """A contender in a process of its own: what the others did to an allocator's memory is not its concern."""
 
     def __init__(self, name: str, *race: Any) -> None:
+        self._windows = race[1]
         self._here, there = PROCESSES.Pipe()
         self._process = PROCESSES.Process(target=_race, args=(there, name, *race))
         self._process.start()
         there.close()
         self._here.recv()
 
-    def run(self) -> float:
-        """Seconds of one run over all windows."""
-        self._here.send("go")
+    def run(self, windows: int | None = None) -> float:
+        """Seconds of one run over all windows, or over some."""
+        self._here.send(windows or self._windows)
         seconds: float = self._here.recv()
         return seconds
 
@@ -127,22 +138,32 @@ def _race(pipe: Any, name: str, model: str, count: int, length: int) -> None:
         run(BATCH)
         pipe.send("ready")
         with suppress(EOFError):
-            while pipe.recv():
+            while True:
+                windows = pipe.recv()
                 began = time.perf_counter()
-                run(count)
+                run(windows)
                 pipe.send(time.perf_counter() - began)
 
 
 def _runner(name: str, model: Model, out: Path, count: int, length: int) -> Callable[[int], Any]:
     """A contender as a function of how many windows it takes."""
-    if name == STUDY:
+    if name == UNKEPT:
+        Checkpoints._write = _only_read  # type: ignore[method-assign]
+    if name in STUDIES:
         return lambda most: headscope.study(
-            model, texts(), out=out, overwrite=True, progress=False, max_windows=most, length=length
+            model, texts(), out=out, overwrite=True, progress=False, max_windows=most, length=length, **STUDIES[name]
         )
     options = Options(max_windows=count, length=length)
     windows = windows_of(model, options)
     contender = contenders.bare(model) if name == BARE else getattr(contenders, name)(model, options)
     return lambda most: contender(windows[:most], BATCH)
+
+
+def _only_read(checkpoints: Checkpoints, kind: str, number: int, pieces: Iterator[Any]) -> Path:
+    """Instead of writing a checkpoint: what is read of it is let go, as ever."""
+    for _ in pieces:
+        pass
+    return Path("nowhere")
 
 
 def alternate(racers: dict[str, Racer], rounds: int) -> dict[str, list[float]]:
@@ -329,6 +350,34 @@ def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
     yield row(BASE, effort.of(224, 8, quick=16), fewer, [], length=512)
 
 
+def measure_checkpoints(effort: Effort, results: dict[str, Any]) -> Found:
+    """What it costs to keep what is measured, by the clock."""
+    row = time_per_window(BUILT_IN, effort.of(1000, 16), effort.of(5, 1), [UNKEPT])
+    ratios = row["ratio_to_headscope"][UNKEPT]
+    yield {"checkpoints": {name: 1 / ratio - 1 for name, ratio in ratios.items()}}
+
+
+def measure_processes(effort: Effort, results: dict[str, Any]) -> Found:
+    """Windows a second of several processes, as a share of as many times that of one; what each takes to begin is not
+    counted."""
+    few, many = effort.of(64, 8), effort.of(1024, 16)
+    names = {"one process": 1, "two processes": 2} | ({"Ray": min(4, CORES)} if has("ray") else {})
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    with ExitStack() as stack:
+        racers = {name: stack.enter_context(closing(Racer(name, BUILT_IN, many, 128))) for name in names}
+        for _ in range(effort.of(3, 1)):
+            for name, racer in racers.items():
+                seconds[name].append(racer.run(many) - racer.run(few))
+    one = seconds["one process"]
+    yield {
+        "processes": {
+            name: statistics.median([a / b / count for a, b in zip(one, seconds[name], strict=True)])
+            for name, count in names.items()
+            if count > 1
+        }
+    }
+
+
 def measure_peak(effort: Effort, results: dict[str, Any]) -> Found:
     """The share of the time that plain matrix products would take for the same arithmetic, measured side by side."""
     row = time_per_window(BASE, effort.of(128, 16), effort.of(3, 1), ["matrix_product"])
@@ -347,7 +396,12 @@ def measure_peak(effort: Effort, results: dict[str, Any]) -> Found:
 def measure_stages(effort: Effort, results: dict[str, Any]) -> Found:
     base = bert()
     windows = windows_of(base, Options(max_windows=effort.of(64, 16)))
-    yield {"stages_ms_per_window": stages(base, windows, texts)}
+    machine = contenders.machine()
+    yield {
+        "machine_at_best": machine,
+        "stages_ms_per_window": stages(base, windows, texts),
+        "stages_at_best": contenders.stages_at_best(base, 128, Options().windows_at_once, machine),
+    }
 
 
 def measure_memory(effort: Effort, results: dict[str, Any]) -> Found:
@@ -365,12 +419,12 @@ def measure_start_up(effort: Effort, results: dict[str, Any]) -> Found:
 
 
 def measure_first_run(effort: Effort, results: dict[str, Any]) -> Found:
-    """A run on a machine that has compiled nothing yet, and the next one."""
+    """A run on a machine where no library has kept anything yet, and the next one."""
     seconds: dict[str, list[float]] = {"first": [], "later": []}
     for _ in range(effort.of(3, 1)):
         with tempfile.TemporaryDirectory() as kept:
             for name in seconds:
-                seconds[name].append(in_new_process(FIRST_RUN, NUMBA_CACHE_DIR=kept)["seconds"])
+                seconds[name].append(in_new_process(FIRST_RUN, XDG_CACHE_HOME=kept, MPLCONFIGDIR=kept)["seconds"])
     yield {"first_run": {name: statistics.median(values) for name, values in seconds.items()}}
 
 
@@ -388,6 +442,8 @@ def measure_drawing(effort: Effort, results: dict[str, Any]) -> Found:
 
 PARTS = {
     "time per window": measure_time,
+    "checkpoints": measure_checkpoints,
+    "processes": measure_processes,
     "matrix-product peak": measure_peak,
     "stages": measure_stages,
     "memory": measure_memory,
@@ -440,13 +496,24 @@ def as_table(results: dict[str, Any]) -> str:
     if "drawing" in results:
         told = " and ".join(f"{name} {seconds:.1f} s" for name, seconds in results["drawing"].items())
         lines.append(f"| drawing a study of 12 x 12 heads | | {told} |")
+    if "checkpoints" in results:
+        told = results["checkpoints"]
+        lines.append(f"| checkpoints, the built-in model | none | {told['median']:+.1%} |")
+    for name, share in results.get("processes", {}).items():
+        lines.append(f"| {name}, windows a second | as many times one process | {share:.2f} x |")
     if "peak" in results:
         gflops, shares = results["peak"]["gflops"], results["peak"]["share"]
         for name, share in shares.items():
             lines.append(f"| {name}, share of the matrix-product peak ({gflops:.0f} GFLOP/s) | | {share:.0%} |")
     if "stages_ms_per_window" in results:
-        lines += ["", "| stage | ms a window |", "|---|---|"]
-        lines += [f"| {name} | {value:.2f} |" for name, value in results["stages_ms_per_window"].items()]
+        best, machine = results["stages_at_best"], results["machine_at_best"]
+        lines += [
+            "",
+            f"One thread at best: {machine['gflops']:.0f} GFLOP/s, {machine['gb_per_second']:.1f} GB/s copied.",
+        ]
+        lines += ["", "| stage | ms a window | at best |", "|---|---|---|"]
+        for name, value in results["stages_ms_per_window"].items():
+            lines.append(f"| {name} | {value:.2f} | {f'{best[name]:.2f}' if name in best else ''} |")
     return "\n".join(lines) + "\n"
 
 

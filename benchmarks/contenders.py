@@ -7,6 +7,7 @@ that only the way of capturing differs.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -62,6 +63,42 @@ def matrix_product(model: Model, options: Options) -> Contender:
             one[: rows - begin] @ other
 
     return run
+
+
+def machine() -> dict[str, float]:
+    """What one thread does at best: products of large matrices, and copies of memory that no cache holds."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    side, size = 2048, 2**28
+    one, other, into = torch.randn(side, side), torch.randn(side, side), torch.empty(side, side)
+    source, target = torch.zeros(size, dtype=torch.uint8), torch.zeros(size, dtype=torch.uint8)
+    product = min(_seconds(lambda: torch.mm(one, other, out=into)) for _ in range(5))
+    copy = min(_seconds(lambda: target.copy_(source)) for _ in range(5))
+    torch.set_num_threads(threads)
+    return {"gflops": 2 * side**3 / product / 1e9, "gb_per_second": 2 * size / copy / 1e9}
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def stages_at_best(model: Model, length: int, windows: int, machine: dict[str, float]) -> dict[str, float]:
+    """Milliseconds a window that stages would take if they did nothing but arithmetic at the peak of matrix products,
+    or move memory as fast as a copy: A is read once, and the sums of a head are read and written once a batch."""
+    config = model.network.config
+    heads = config.num_hidden_layers * config.num_attention_heads
+    forward = arithmetic(model, length)
+    product = heads * length**2 * (config.hidden_size // config.num_attention_heads)  # half of C
+    moved = heads * length**2 * (4 + 2 * (8 + 8 / 2 + 2 / 2) / windows)
+    per_flop, per_byte = 1e-6 / machine["gflops"], 1e-6 / machine["gb_per_second"]
+    return {
+        "forward, bare": forward * per_flop,
+        "forward, captured, last layer's tail skipped": (forward - arithmetic_of_tail(model, length)) * per_flop,
+        "similarity, Z Zᵀ (also in the pass below)": product * per_flop,
+        "attention, similarity and counts, one pass over all heads": product * per_flop + moved * per_byte,
+    }
 
 
 def _measured_by(capture: Any, options: Options) -> Contender:

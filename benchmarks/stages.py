@@ -15,6 +15,7 @@ import torch
 
 import headscope
 from headscope.corpus.windows import Batch, Counts, Cutter, cut_all
+from headscope.files import hold_on
 from headscope.folder.writing import write
 from headscope.measure.accumulate import AllMeasures, ShardOfMeasures
 from headscope.measure.measures import MEASURES
@@ -54,12 +55,13 @@ def stages(model: Model, windows: Batch, texts: Callable[[], Any]) -> dict[str, 
     shard = AllMeasures(options, tuple(range(capture.layers)), capture.heads).begin(torch.device("cpu"))
     shard.take(capture, windows[:8], lambda place: nullcontext())
     torch.set_num_threads(1)
+    hold_on()  # as lanes do
     size = options.windows_at_once
     batches = [
         Tokens.of(windows[begin : begin + size], options.special, torch.device("cpu"))
         for begin in range(0, count, size)
     ]
-    # What is compiled now is not timed below.
+    # What is made now, once, is not timed below.
     _observed(capture, batches[0], options, shard, Clock())
     for tokens in batches:
         with torch.inference_mode():

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 SCORES_AT_ONCE = 2**18
 """Scores, queries times keys times heads, that are computed at once where a layer may be cut: 1 MB."""
 
+FEW_TOKENS = 32
+
 
 class SomeHeads(NamedTuple):
     """Some heads of a layer: their numbers, A (B, H, S, S) and Z (B, H, S, d), where H counts these heads.
@@ -43,11 +45,15 @@ class OwnAttention(NamedTuple):
 
     def stacked(self) -> OwnAttention:
         """As a product of the whole batch takes them: copied unless they lie in one stack. Those of a single window or
-        head always do, and if they were not copied would be multiplied, and rounded, in another way."""
+        head always do, and if they were not copied would be multiplied, and rounded, in another way. Keys are copied as
+        they are multiplied, transposed, only where there are few tokens: that is slow, and rounds otherwise there
+        alone."""
+        few = self.key.shape[2] < FEW_TOKENS
         query, keys, value = (
-            matrices.flatten(0, 1).view(matrices.shape) for matrices in (self.query, self.key.mT, self.value)
+            matrices.flatten(0, 1).view(matrices.shape)
+            for matrices in (self.query, self.key.mT if few else self.key, self.value)
         )
-        return self._replace(query=query, key=keys.mT, value=value)
+        return self._replace(query=query, key=keys.mT if few else keys, value=value)
 
     def of_window(self, window: int) -> OwnAttention:
         one = slice(window, window + 1)
