@@ -313,19 +313,30 @@ def _relation(window: Example, i: int, j: int) -> tuple[bool, bool]:
     return window.ids[i] == window.ids[j], window.sentence[i] >= 0 and window.sentence[i] == window.sentence[j]
 
 
-def _normalised(window: Example, options: dict, layer: int, head: int) -> dict[tuple[int, int], float]:
-    """N of every pair; none where m <= 0."""
+def _similarities(window: Example, options: dict, layer: int, head: int) -> dict[tuple[int, int], float]:
+    """C of every pair."""
     pairs = _taking_part(window, options)
     part = sorted({i for pair in pairs for i in pair})
     C = similarity(compared(window.output[layer, head], part, options["similarity"]))
-    m = max((C[i, j] for i, j in pairs), default=-math.inf)
-    return {(i, j): float(C[i, j] / m) for i, j in pairs} if m > 0 else {}
+    return {(i, j): C[i, j] for i, j in pairs}
 
 
-def normalised_values(windows: list[Example], options: dict) -> list[float]:
-    """N of every pair of every head."""
-    places = list(np.ndindex(windows[0].attention.shape[:2]))
-    return [value for window in windows for place in places for value in _normalised(window, options, *place).values()]
+def _normalised(window: Example, options: dict, layer: int, head: int) -> dict[tuple[int, int], float]:
+    """N of every pair; none where m <= 0."""
+    found = _similarities(window, options, layer, head)
+    m = max(found.values(), default=-math.inf)
+    return {pair: float(value / m) for pair, value in found.items()} if m > 0 else {}
+
+
+def is_near(windows: list[Example], options: dict, threshold: float, rounding: float) -> bool:
+    """Whether rounding may decide: m is next to 0 in some window and head, or an N next to the threshold."""
+    for window in windows:
+        for layer, head in np.ndindex(window.attention.shape[:2]):
+            m = max(_similarities(window, options, layer, head).values(), default=-math.inf)
+            values = _normalised(window, options, layer, head).values()
+            if abs(m) <= rounding or any(abs(value - threshold) <= rounding for value in values):
+                return True
+    return False
 
 
 def _pooled(windows: list[Example], options: dict, threshold: float, layer: int, head: int) -> dict[str, list]:

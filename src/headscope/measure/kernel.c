@@ -16,9 +16,9 @@ whose sums may round once less where the machine multiplies and adds in one step
 #include <immintrin.h>
 #endif
 
-enum { EQUAL = 1, TOGETHER = 2, NO_PAIR = 4, RELATIONS = 4, COPIES = 2, LANES = 8, ROWS = 4, STRIDE = 32 };
+enum { EQUAL = 1, TOGETHER = 2, NO_PAIR = 4, RELATIONS = 4, COPIES = 2, LANES = 8, ROWS = 4, STRIDE = 32, SIDES = 2 };
 /* The flags of a pair are those of `observation.py`. COPIES of the spectrum, so that counting twice into one bin need
-not wait for memory. ROWS by COLUMNS of C are multiplied at once, in registers. Rows are as long as a multiple of
+not wait for memory. A column of A has one of two SIDES: off lines or on them. ROWS by COLUMNS of C are multiplied at once, in registers. Rows are as long as a multiple of
 STRIDE. */
 
 #ifdef __AVX512F__
@@ -72,9 +72,10 @@ typedef struct {
     int64_t flag_stride;
     const int8_t *flags;        /* (B, S, flag_stride): as in the layer, or copied into longer rows */
     double *received;           /* (P,): what each column of A adds up to */
-    double *off_line, *on_line; /* (P,): 1 or 0 */
-    int64_t *chosen;            /* (P,): some columns */
-    int64_t *block_end;         /* (P,): where the block of each token ends */
+    double *wanted;             /* (B, SIDES, P): 1 for the columns off lines, then for those on lines; 0 elsewhere */
+    int64_t *chosen;            /* (B, SIDES, P): their numbers */
+    int64_t *chosen_count;      /* (B, SIDES) */
+    int64_t *block_end;         /* (B, P): where the block of each token ends */
     float *transposed;          /* (d, P): the vectors whose products are C */
     float *similarity;          /* (P, P): C, of which the pairs are looked at */
     float *row;                 /* (P,): N */
@@ -152,25 +153,37 @@ static void column_sums(const float *matrix, int64_t length, int64_t size, doubl
     }
 }
 
-/* Add the columns that are wanted, 1 of 0 and 1. Where they are few the others are not touched. */
-static void add_columns(const float *restrict matrix, int64_t length, int64_t size, const double *restrict wanted,
-                        int64_t *chosen, double *restrict total) {
-    int64_t count = 0;
-    for (int64_t j = 0; j < size; j++)
-        if (wanted[j]) chosen[count++] = j;
-    if (count < size / 4) {
-        for (int64_t i = 0; i < size; i++)
-            for (int64_t c = 0; c < count; c++) total[i * length + chosen[c]] += matrix[i * length + chosen[c]];
-        return;
-    }
-    for (int64_t i = 0; i < size; i++)
-        for (int64_t j = 0; j < size; j++) total[i * length + j] += matrix[i * length + j] * wanted[j];
+/* Add the columns of one row that are wanted, 1 of 0 and 1. Where they are few the others are not touched. */
+static void add_wanted(const float *restrict row, int64_t size, const double *restrict wanted,
+                       const int64_t *restrict chosen, int64_t count, double *restrict total) {
+    if (count < size / 4)
+        for (int64_t c = 0; c < count; c++) total[chosen[c]] += row[chosen[c]];
+    else
+        for (int64_t j = 0; j < size; j++) total[j] += row[j] * wanted[j];
 }
 
-/* Find the lines of a window and where the block of each token ends; add A to the sums on lines and without them. */
+/* Add the A of all windows to the sums on lines and without them: row by row, so that a row of the sums, which are
+large, is fetched once for all windows. */
+static void add_attention(const Layer *layer, const Room *room, int64_t place) {
+    const int64_t length = layer->length, map = (layer->first + place) * length * length;
+    double *sums[SIDES] = {layer->attention_sum_without_lines + map, layer->attention_sum_on_lines + map};
+    for (int64_t i = 0; i < length; i++)
+        for (int64_t b = 0; b < layer->windows; b++) {
+            if (i >= layer->size[b]) continue;
+            const float *row =
+                layer->attention + b * layer->attention_window + place * layer->attention_head + i * length;
+            for (int64_t side = 0; side < SIDES; side++) {
+                const int64_t at = (b * SIDES + side) * room->padded;
+                add_wanted(row, layer->size[b], room->wanted + at, room->chosen + at,
+                           room->chosen_count[b * SIDES + side], sums[side] + i * length);
+            }
+        }
+}
+
+/* Find the lines of a window, and where the block of each token ends. */
 static void observe_attention(const Layer *layer, Room *room, int64_t b, int64_t place, double *numbers,
                               int64_t *counts) {
-    const int64_t length = layer->length, size = layer->size[b], h = layer->first + place;
+    const int64_t length = layer->length, size = layer->size[b];
     const float *matrix = layer->attention + b * layer->attention_window + place * layer->attention_head;
     const float *lengths = layer->lengths + (b * layer->heads + place) * length;
     const int64_t *kind = layer->kind + b * length;
@@ -183,19 +196,23 @@ static void observe_attention(const Layer *layer, Room *room, int64_t b, int64_t
         numbers[layer->at_carried_to + k] = 0;
         counts[layer->at_lines + k] = 0;
     }
-    int64_t begin = 0;
+    int64_t begin = 0, *block_end = room->block_end + b * room->padded;
+    for (int side = 0; side < SIDES; side++) room->chosen_count[b * SIDES + side] = 0;
     for (int64_t j = 0; j < size; j++) {
         const int is_line = room->received[j] / most > layer->line_threshold;
         numbers[layer->at_attention_to + kind[j]] += room->received[j];
         numbers[layer->at_carried_to + kind[j]] += room->received[j] * lengths[j];
-        room->on_line[j] = is_line;
-        room->off_line[j] = !is_line;
+        for (int side = 0; side < SIDES; side++) {
+            const int64_t at = (b * SIDES + side) * room->padded;
+            room->wanted[at + j] = side == is_line;
+            if (side == is_line) room->chosen[at + room->chosen_count[b * SIDES + side]++] = j;
+        }
         if (is_line) {
             counts[layer->at_lines + kind[j]] += 1;
-            for (; begin <= j; begin++) room->block_end[begin] = j + 1;
+            for (; begin <= j; begin++) block_end[begin] = j + 1;
         }
     }
-    for (; begin < size; begin++) room->block_end[begin] = size;
+    for (; begin < size; begin++) block_end[begin] = size;
     double own = 0, before = 0, after = 0;
     for (int64_t i = 0; i < size; i++) own += matrix[i * length + i];
     for (int64_t i = 1; i < size; i++) {
@@ -205,9 +222,6 @@ static void observe_attention(const Layer *layer, Room *room, int64_t b, int64_t
     numbers[layer->at_self] = own;
     numbers[layer->at_previous] = before;
     numbers[layer->at_next] = after;
-    const int64_t map = h * length * length;
-    add_columns(matrix, length, size, room->on_line, room->chosen, layer->attention_sum_on_lines + map);
-    add_columns(matrix, length, size, room->off_line, room->chosen, layer->attention_sum_without_lines + map);
 }
 
 /* Of the squared length of a window's Z, the share in the mean vector of the tokens that take part; NaN where Z is
@@ -303,13 +317,14 @@ typedef struct {
 /* N of row i, which of it are high, and into which cells it is counted (see `bins.py`). What is no pair is 0, never
 high, and counted apart. Returns how many are high. */
 static inline int64_t normalise(const Layer *layer, const Room *room, const float *restrict similarity,
-                                const int8_t *restrict flags, int64_t i, int64_t size, float top, LaneSums *sums) {
+                                const int8_t *restrict flags, int64_t b, int64_t i, float top, LaneSums *sums) {
     const float threshold = (float)layer->threshold;
     const int32_t near_one = (int32_t)layer->near_one, shift = (int32_t)layer->shift;
     const int32_t below = (int32_t)layer->below_all, last = (int32_t)layer->thresholds;
     const int32_t equal_bins = (int32_t)layer->equal_bins, fine_bins = (int32_t)layer->fine_bins;
     const double scale = layer->bins_per_unit;
-    const int32_t block_end = (int32_t)room->block_end[i];
+    const int64_t size = layer->size[b];
+    const int32_t block_end = (int32_t)room->block_end[b * room->padded + i];
     Ints found = {};
     for (int64_t j = (i + 1) / LANES * LANES; j < size; j += LANES) {
         const Ints flag = flags_at(flags + j);
@@ -391,7 +406,7 @@ static HighPairs observe_pairs(const Layer *layer, Room *room, int64_t b, int64_
         if (!part[i]) continue;
         const int8_t *flags = room->flags + (b * length + i) * room->flag_stride;
         const int64_t found =
-            normalise(layer, room, room->similarity + i * room->padded, flags, i, size, top, &lanes);
+            normalise(layer, room, room->similarity + i * room->padded, flags, b, i, top, &lanes);
         const int64_t cell = (h * length + i) * length + i + 1, after = size - i - 1;
         add_row(room->row + i + 1, after, layer->similarity_sum + cell, room->by_distance + 1);
         count_cells(layer, room, i, size);
@@ -458,10 +473,11 @@ static void observe_residuals(const Layer *layer, const Room *room, int64_t b, c
 /* Mean of N over the pairs of one block, less its mean over the others; NaN where either has none. */
 static double block_contrast(const Layer *layer, const Room *room, int64_t b, const Sums *sums) {
     const uint8_t *part = layer->part + b * layer->length;
+    const int64_t *block_end = room->block_end + b * room->padded;
     int64_t taking_part = 0, pairs_inside = 0;
-    for (int64_t begin = 0; begin < layer->size[b]; begin = room->block_end[begin]) {
+    for (int64_t begin = 0; begin < layer->size[b]; begin = block_end[begin]) {
         int64_t members = 0;
-        for (int64_t i = begin; i < room->block_end[begin]; i++) members += part[i];
+        for (int64_t i = begin; i < block_end[begin]; i++) members += part[i];
         pairs_inside += members * (members - 1) / 2;
         taking_part += members;
     }
@@ -567,10 +583,10 @@ static int64_t lay_out(const Layer *layer, Room *room, char *memory) {
     } parts[] = {
         {(void **)&room->flags, flags},
         {(void **)&room->received, doubles},
-        {(void **)&room->off_line, doubles},
-        {(void **)&room->on_line, doubles},
-        {(void **)&room->chosen, doubles},
-        {(void **)&room->block_end, doubles},
+        {(void **)&room->wanted, layer->windows * SIDES * doubles},
+        {(void **)&room->chosen, layer->windows * SIDES * doubles},
+        {(void **)&room->chosen_count, layer->windows * SIDES * (int64_t)sizeof(int64_t)},
+        {(void **)&room->block_end, layer->windows * doubles},
         {(void **)&room->twice, doubles},
         {(void **)&room->by_distance, doubles},
         {(void **)&room->summed, layer->width * (int64_t)sizeof(double)},
@@ -613,6 +629,14 @@ static int make_room(const Layer *layer, Room *room) {
     return 1;
 }
 
+static double *numbers_of(const Layer *layer, int64_t b, int64_t h) {
+    return layer->numbers + (b * layer->all_heads + h) * layer->numbers_width;
+}
+
+static int64_t *counts_of(const Layer *layer, int64_t b, int64_t h) {
+    return layer->counts + (b * layer->all_heads + h) * layer->counts_width;
+}
+
 int64_t headscope_layer_bytes(void) { return sizeof(Layer); }
 
 /* Everything that the heads at hand show, over all windows. 0 where there is no memory for it, and nothing is done. */
@@ -621,12 +645,12 @@ int headscope_observe(const Layer *layer) {
     if (!make_room(layer, &room)) return 0;
     for (int64_t place = 0; place < layer->heads; place++) {
         const int64_t h = layer->first + place;
+        for (int64_t b = 0; b < layer->windows; b++)
+            observe_attention(layer, &room, b, place, numbers_of(layer, b, h), counts_of(layer, b, h));
+        add_attention(layer, &room, place);
         for (int64_t b = 0; b < layer->windows; b++) {
-            double *numbers = layer->numbers + (b * layer->all_heads + h) * layer->numbers_width;
-            int64_t *counts = layer->counts + (b * layer->all_heads + h) * layer->counts_width;
-            observe_attention(layer, &room, b, place, numbers, counts);
-            numbers[layer->at_mean_vector_share] = mean_vector_share(layer, &room, b, place);
-            observe_similarity(layer, &room, b, place, numbers, counts);
+            numbers_of(layer, b, h)[layer->at_mean_vector_share] = mean_vector_share(layer, &room, b, place);
+            observe_similarity(layer, &room, b, place, numbers_of(layer, b, h), counts_of(layer, b, h));
             if (b == layer->windows - 1 || layer->group[b + 1] != layer->group[b])
                 hand_on_relations(layer, &room, h, layer->group[b]);
         }
