@@ -1,8 +1,8 @@
 """Processes that draw beside this one: a figure is made from the study folder alone, so anyone can draw it.
 
-A helper is a fresh Python that imports headscope and nothing else of what is running here. It is not a fork, which may
-hang where threads are running, as those of torch are, and not a process of `multiprocessing`, which would run a script
-without `if __name__ == "__main__"` a second time.
+A helper is a fresh Python that runs `helping` and knows nothing else of what is running here. It is not a fork, which
+may hang where threads are running, as those of torch are, and not a process of `multiprocessing`, which would run a
+script without `if __name__ == "__main__"` a second time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-from headscope.garbage import without_collecting
 
 if TYPE_CHECKING:
     from headscope.folder.study_folder import StudyFolder
@@ -105,7 +103,7 @@ class Helpers:
 
     def _ask(self, process: subprocess.Popen[bytes]) -> None:
         """Give one job after the other to a helper, as long as it lives."""
-        with suppress(OSError, EOFError):
+        with suppress(OSError, EOFError, pickle.UnpicklingError):
             while self._waiting:
                 with suppress(_Refused):
                     self._take(lambda *job: _answer(process, job))
@@ -136,7 +134,7 @@ def _cores() -> int:
 def _started() -> subprocess.Popen[bytes]:
     """A helper. In a session of its own, an interrupt from the keyboard does not reach it: it is ended from here."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", "from headscope.show.helpers import serve; serve()"],
+        [sys.executable, "-P", "-m", "headscope.show.helping"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -158,24 +156,3 @@ def _answer(process: subprocess.Popen[bytes], job: Job) -> Any:
     if not done:
         raise _Refused
     return result
-
-
-def serve() -> None:
-    """What a helper does, until there is nobody who asks."""
-    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers, suppress(EOFError):
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        folder, threshold = pickle.load(sys.stdin.buffer)
-        with without_collecting():
-            from headscope.show import figures as figures
-            from headscope.show.objects import read
-
-            own = read(folder)
-            study = own if threshold is None else own.at(threshold)
-        while True:
-            function, given = pickle.load(sys.stdin.buffer)
-            try:
-                answer = (True, function(study, *given))
-            except Exception:
-                answer = (False, None)
-            pickle.dump(answer, answers)
-            answers.flush()
