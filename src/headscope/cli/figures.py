@@ -59,6 +59,7 @@ def command(
 ) -> None:
     """Draw the figures of the paper from a study folder."""
     from headscope.errors import HeadscopeError
+    from headscope.garbage import without_collecting
     from headscope.options import parse_layers
     from headscope.show.helpers import Helpers
 
@@ -71,7 +72,9 @@ def command(
         choices["heads"] = parse_layers(heads)
     choices |= {"only": _listed(only), "formats": _listed(formats) or (), "progress": not quiet}
     with Helpers(folder) as helpers:
-        from headscope.show.objects import read
+        with without_collecting():
+            from headscope.show import figures as figures
+            from headscope.show.objects import read
 
         written = read(folder).figures(out, findings=findings, helpers=helpers, **choices)
     if not quiet:

@@ -30,11 +30,13 @@ def command(
 ) -> None:
     """Put a study on one page that opens without a network."""
     from headscope.console import say
+    from headscope.garbage import without_collecting
     from headscope.show.helpers import Helpers
 
     with Helpers(folder, threshold) as helpers:
-        from headscope.show.objects import read
-        from headscope.show.report import write_report
+        with without_collecting():
+            from headscope.show.objects import read
+            from headscope.show.report import write_report
 
         study = read(folder)
         study = study if threshold is None else study.at(threshold)

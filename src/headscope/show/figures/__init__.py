@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.corpus.traits import Traits
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
+from headscope.garbage import without_collecting
 from headscope.progress import Bar
 from headscope.show.figures import (
     atlas,
@@ -174,16 +175,17 @@ def save_one(
     study: StudyFolder, wanted: Wanted, folder: Path, formats: Sequence[str], all_or_none: bool = False
 ) -> list[str]:
     """Write a figure in several formats; the names of the files, none where it is left out."""
-    try:
-        figure = draw(study, wanted.number, **wanted.choices)
-    except AbsentError:
-        if all_or_none:
-            raise
-        return []
-    drawn = str(shown(study, wanted.number, **wanted.choices) or "")
     names = [f"{wanted.name}.{suffix}" for suffix in formats]
-    for name in names:
-        style.save(figure, folder / name, _module(wanted.number).TITLE, drawn)
+    with without_collecting(), style.settings():
+        try:
+            figure = draw(study, wanted.number, **wanted.choices)
+        except AbsentError:
+            if all_or_none:
+                raise
+            return []
+        drawn = str(shown(study, wanted.number, **wanted.choices) or "")
+        for name in names:
+            style.save(figure, folder / name, _module(wanted.number).TITLE, drawn)
     return names
 
 

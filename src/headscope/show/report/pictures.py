@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
+from headscope.garbage import without_collecting
 from headscope.insight.choices import Shown
 from headscope.insight.findings import Finding
 from headscope.progress import Bar
@@ -138,7 +139,8 @@ def _drawn(study: StudyFolder, wanted: figures.Wanted, shown: Shown | None) -> I
                     return image.convert("RGB")
         except (UnidentifiedImageError, OSError):
             raise HeadscopeError("the drawn figure can't be read; draw it again with headscope figures.") from None
-    return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
+    with without_collecting(), style.settings():
+        return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
 
 
 def data_uri(image: Image) -> tuple[str, int, int]:

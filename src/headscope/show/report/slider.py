@@ -84,7 +84,7 @@ def _cells(tables: list[pd.DataFrame], term: Column) -> list[str]:
     if term.name not in tables[0]:
         return [" ".join("–" * len(tables))] * len(tables[0])
     values = np.array([table[term.name].to_numpy(dtype=np.float64) for table in tables])
-    return [" ".join(shown(value, term) for value in row) for row in values.T]
+    return [" ".join(shown(value, term) for value in row) for row in values.T.tolist()]
 
 
 def _known(study: StudyFolder, table: str) -> list[Column]:
