@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST = 4
 """Processes in all, this one among them: beyond that the largest figures take as long as all others together, and each
-process takes some 200 MB."""
+holds the arrays that it draws, some 500 MB for 12 x 12 heads."""
 
 Job = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function of a module, and what it is given after the study. That, and what it returns, can be pickled."""
