@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+from contextlib import nullcontext
 from html.parser import HTMLParser
 
 import numpy as np
@@ -103,7 +104,7 @@ def read(written):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Drawing figures takes seconds; most tests are about what stands around them."""
-    monkeypatch.setattr(content, "pictures", lambda study, found, progress: pictures.Pictures())
+    monkeypatch.setattr(content, "drawing", lambda *given: nullcontext(pictures.Pictures))
 
 
 @pytest.fixture(scope="module")
@@ -551,7 +552,8 @@ def test_a_threshold_between_two_steps_has_a_slider_and_a_way_back(tiny, sample,
 
 def test_the_slider_adds_little_to_the_page(study):
     """Of 12 x 12 heads: what is measured here for 3 x 4, twelve times as much, and the findings."""
-    made = slider.slider(study, lambda told, only: "".join(finding.sentence for finding in told))
+    moving = slider.at_thresholds(study)
+    made = slider.slider(study, moving, lambda told, only: "".join(finding.sentence for finding in told))
     assert len(made.packed) * 12 < 600_000
 
 

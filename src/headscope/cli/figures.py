@@ -59,8 +59,9 @@ def command(
 ) -> None:
     """Draw the figures of the paper from a study folder."""
     from headscope.errors import HeadscopeError
+    from headscope.garbage import without_collecting
     from headscope.options import parse_layers
-    from headscope.show.objects import read
+    from headscope.show.helpers import Helpers
 
     if findings and (layers is not None or heads is not None):
         raise HeadscopeError("--findings chooses layers and heads by itself; leave out --layers and --heads.")
@@ -69,11 +70,13 @@ def command(
         choices["layers"] = parse_layers(layers)
     if heads is not None:
         choices["heads"] = parse_layers(heads)
-    study = read(folder)
+    choices |= {"only": _listed(only), "formats": _listed(formats) or (), "progress": not quiet}
+    with Helpers(folder) as helpers:
+        with without_collecting():
+            from headscope.show import figures as figures
+            from headscope.show.objects import read
 
-    written = study.figures(
-        out, findings=findings, only=_listed(only), formats=_listed(formats) or (), progress=not quiet, **choices
-    )
+        written = read(folder).figures(out, findings=findings, helpers=helpers, **choices)
     if not quiet:
         from headscope.console import say
 

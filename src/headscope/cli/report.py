@@ -30,11 +30,17 @@ def command(
 ) -> None:
     """Put a study on one page that opens without a network."""
     from headscope.console import say
-    from headscope.show.objects import read
-    from headscope.show.report import write_report
+    from headscope.garbage import without_collecting
+    from headscope.show.helpers import Helpers
 
-    study = read(folder)
-    page = write_report(study if threshold is None else study.at(threshold), out, progress=True)
+    with Helpers(folder, threshold) as helpers:
+        with without_collecting():
+            from headscope.show.objects import read
+            from headscope.show.report import write_report
+
+        study = read(folder)
+        study = study if threshold is None else study.at(threshold)
+        page = write_report(study, out, progress=True, helpers=helpers)
     say(f"Report: {page}")
     if show:
         import webbrowser

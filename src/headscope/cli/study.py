@@ -187,11 +187,13 @@ def command(
         **chosen.as_fields(),
     )
     if figures and finished.manifest.part is None:
+        from headscope.show.helpers import Helpers
         from headscope.show.report import write_report
 
-        finished.figures(progress=not quiet)
-        finished.figures(findings=True, formats=["png"], progress=not quiet)
-        write_report(finished, progress=not quiet)
+        with Helpers(finished.folder) as helpers:
+            finished.figures(progress=not quiet, helpers=helpers)
+            finished.figures(findings=True, formats=["png"], progress=not quiet, helpers=helpers)
+            write_report(finished, progress=not quiet, helpers=helpers)
     if not quiet:
         _summary(finished, figures)
 

@@ -216,7 +216,18 @@ class StudyFolder:
             raise AbsentError(
                 f"The table {table} of {self.folder} has no column {name}; run the study again to have it."
             )
-        return found[name].to_numpy(dtype=np.float64)
+        # A report asks for some of them thousands of times, and a table takes its time to find one.
+        table_read, kept = self._columns.get(table, (None, {}))
+        if table_read is not found:
+            table_read, kept = self._columns[table] = found, {}
+        if name not in kept:
+            kept[name] = found[name].to_numpy(dtype=np.float64)
+        return kept[name].copy()
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[pd.DataFrame, dict[str, NDArray[np.float64]]]]:
+        """Of each table, columns that were asked for."""
+        return {}
 
     def what_tables_are_made_of(self) -> Arrays:
         """The states, and what columns need beside them."""

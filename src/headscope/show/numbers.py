@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-
-import numpy as np
 
 from headscope.measure.declaration import Column
 
@@ -16,7 +15,7 @@ def shown(value: float, term: Column) -> str:
     >>> shown(0.4644, columns()["same_sentence_probability"]), shown(float("nan"), columns()["mean_distance"])
     ('46.4', '–')
     """
-    return "–" if np.isnan(value) else _FORMATS[term.unit](value)
+    return "–" if math.isnan(value) else _FORMATS[term.unit](value)
 
 
 _FORMATS: dict[str, Callable[[float], str]] = {

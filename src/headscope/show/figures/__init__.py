@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.corpus.traits import Traits
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
+from headscope.garbage import without_collecting
 from headscope.progress import Bar
 from headscope.show.figures import (
     atlas,
@@ -45,6 +46,7 @@ from headscope.show.figures import (
     style,
     thresholds,
 )
+from headscope.show.helpers import Helpers, Job
 from headscope.wording import listed
 
 if TYPE_CHECKING:
@@ -121,6 +123,7 @@ def save_all(
     only: Sequence[int | str] | None = None,
     formats: Sequence[str] = ("png", "svg"),
     progress: bool = True,
+    helpers: Helpers | None = None,
     **choices: Any,
 ) -> list[Path]:
     """Draw all figures, or only some, into a folder, by default `figures` in that of the study. A file says in its
@@ -133,7 +136,9 @@ def save_all(
     for number in drawable(study) if only is None else map(str, only):
         fitting = {name: value for name, value in choices.items() if name in _choices_of(_module(number))}
         wanted.append(Wanted(number, file_name(number), fitting))
-    return save(study, wanted, folder, formats=formats, progress=progress, all_or_none=only is not None)
+    return save(
+        study, wanted, folder, formats=formats, progress=progress, all_or_none=only is not None, helpers=helpers
+    )
 
 
 def save(
@@ -144,35 +149,44 @@ def save(
     formats: Sequence[str],
     progress: bool,
     all_or_none: bool = False,
+    helpers: Helpers | None = None,
 ) -> list[Path]:
-    """Write figures. all_or_none: one that the study can't have is an error, not left out."""
+    """Write figures. all_or_none: one that the study can't have is an error, not left out. helpers: who draw too."""
     if not wanted or not formats:
         raise HeadscopeError("There is nothing to draw: name at least one figure and one format.")
     for name in formats:
         if name not in FORMATS:
             raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are {', '.join(FORMATS)}.")
     target = Path(folder) if folder is not None else study.folder / f"figures{study.suffix}"
-    written = []
+    jobs: list[Job] = [(save_one, (each, target.absolute(), tuple(formats), all_or_none)) for each in wanted]
     try:
         target.mkdir(parents=True, exist_ok=True)
         with Bar("Drawing", "figures", progress) as bar:
             bar.expect(len(wanted), exact=True)
-            for each in wanted:
-                try:
-                    figure = draw(study, each.number, **each.choices)
-                except AbsentError:
-                    if all_or_none:
-                        raise
-                    continue
-                drawn = str(shown(study, each.number, **each.choices) or "")
-                for suffix in formats:
-                    path = target / f"{each.name}.{suffix}"
-                    style.save(figure, path, _module(each.number).TITLE, drawn)
-                    written.append(path)
-                bar.advance(1)
+            drawing = helpers or Helpers(study.folder)
+            drawing.begin(study, jobs, lambda: bar.advance(1))
+            names = drawing.finish()
     except OSError as problem:
         raise HeadscopeError(f"Figures can't be written to {target}: {problem.strerror or problem}.") from None
-    return written
+    return [target / name for of_figure in names for name in of_figure]
+
+
+def save_one(
+    study: StudyFolder, wanted: Wanted, folder: Path, formats: Sequence[str], all_or_none: bool = False
+) -> list[str]:
+    """Write a figure in several formats; the names of the files, none where it is left out."""
+    names = [f"{wanted.name}.{suffix}" for suffix in formats]
+    with without_collecting(), style.settings():
+        try:
+            figure = draw(study, wanted.number, **wanted.choices)
+        except AbsentError:
+            if all_or_none:
+                raise
+            return []
+        drawn = str(shown(study, wanted.number, **wanted.choices) or "")
+        for name in names:
+            style.save(figure, folder / name, _module(wanted.number).TITLE, drawn)
+    return names
 
 
 def drawable(study: StudyFolder) -> list[str]:

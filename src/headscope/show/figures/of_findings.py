@@ -15,6 +15,7 @@ from headscope.folder.study_folder import StudyFolder
 from headscope.insight.choices import Head, Shown, place_of_head
 from headscope.insight.findings import Finding, findings
 from headscope.show import figures
+from headscope.show.helpers import Helpers
 
 MOST = 6
 """Layers and single heads in a picture: with more of them it gets too small to read."""
@@ -102,10 +103,13 @@ def save_findings(
     only: Sequence[int | str] | None = None,
     formats: Sequence[str] = ("png", "svg"),
     progress: bool = True,
+    helpers: Helpers | None = None,
 ) -> list[Path]:
     """Draw figures at the layers and heads that the findings name, `fig08-findings.png` and the like, by default into
     `figures` in the folder of the study; only: these. None where all findings are drawn anyway."""
     numbers = None if only is None else {str(number) for number in only}
     made = versions(study, findings(study))
     wanted = [version.wanted for version in made if numbers is None or version.number in numbers]
-    return figures.save(study, wanted, folder, formats=formats, progress=progress) if wanted else []
+    if not wanted:
+        return []
+    return figures.save(study, wanted, folder, formats=formats, progress=progress, helpers=helpers)

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import StepPatch
 from numpy.typing import NDArray
 
 from headscope.insight import choices
@@ -114,8 +115,13 @@ def draw_rows(axes: Axes, rows: Rows, title: str) -> None:
 def _draw_row(axes: Axes, rows: Rows, row: int, share: NDArray[Any], highest: float) -> None:
     colour = rows.colours[row]
     top = row - height(share, highest)
-    axes.stairs(top, rows.edges, baseline=row, fill=True, color=style.paler(colour), label=rows.labels[row])
-    axes.stairs(top, rows.edges, baseline=row, color=colour, linewidth=0.5)
+    # Axes.stairs would look for the limits of the panel along every step; they are set anyway.
+    axes.add_artist(
+        StepPatch(
+            top, rows.edges, baseline=row, fill=True, facecolor=style.paler(colour), edgecolor=colour, linewidth=0.5,
+            label=rows.labels[row],
+        )
+    )  # fmt: skip
     if rows.expected is not None:
         curve = np.append(row - height(rows.expected, highest), row)
         axes.plot((rows.edges[1:] + rows.edges[:-1]) / 2, curve[:-1], **{**style.CHANCE, "linewidth": 0.6})

@@ -25,10 +25,11 @@ from headscope.insight.stability import stability
 from headscope.insight.verdicts import VERDICTS
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
+from headscope.show.helpers import Helpers
 from headscope.show.report.importance import importance_shown
-from headscope.show.report.pictures import pictures
+from headscope.show.report.pictures import drawing
 from headscope.show.report.roles import roles_shown
-from headscope.show.report.slider import slider
+from headscope.show.report.slider import at_thresholds, slider
 from headscope.show.report.tables import columns_of, nulls_of
 from headscope.show.viewer.page import frame, script_source
 from headscope.show.viewer.text_page import text_page
@@ -70,39 +71,49 @@ MARKS = {"tokens": "▲", "sentences": "◆", "weights": "●"}
 """What stands for each null study in bars."""
 
 
-def page(study: StudyFolder, *, progress: bool = False) -> str:
-    """The whole page."""
+def page(study: StudyFolder, *, progress: bool = False, helpers: Helpers | None = None) -> str:
+    """The whole page. helpers: who draw its figures, while what it says is gathered here."""
     study.check_not_empty()
     common = _common(study)
-    drawn = pictures(study, common["findings"], progress)
+    with drawing(study, common["findings"], progress, helpers) as finish:
+        texts = study.manifest.kind == "texts"
+        gathered = {
+            "claims": claims(study) if texts else [],
+            "claims_heading": heading(study),
+            "left_out": _left_out(study) if isinstance(study, StudyAt) else [],
+            "example": _example(study),
+            "sources": sources_used(study.manifest.source, None),
+            "heads": columns_of(study.heads, study.manifest.gives, ends_of(study, "heads"), nulls_of(study, "heads")),
+            "roles": roles_shown(study) if texts else None,
+            "ablation": importance_shown(study),
+            "stability": _stability(study),
+            "terms": _terms(study),
+        }
+        moving = at_thresholds(study)
+        drawn = finish()
     parts: Any = environment().get_template("parts.html").module
 
     def findings_html(told: list[Finding], only_own: list[str]) -> str:
         return str(parts.findings_list(told, drawn, only_own, study.manifest.options.threshold))
 
     script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
-    return environment().get_template("page.html").render(
-        **common,
-        claims=claims(study) if study.manifest.kind == "texts" else [],
-        claims_heading=heading(study),
-        verdicts=VERDICTS,
-        pictures=drawn,
-        in_paper={picture.number for picture in drawn.of_paper},
-        slider=slider(study, findings_html),
-        left_out=_left_out(study) if isinstance(study, StudyAt) else [],
-        example=_example(study),
-        sources=sources_used(study.manifest.source, None),
-        heads=columns_of(study.heads, study.manifest.gives, ends_of(study, "heads"), nulls_of(study, "heads")),
-        roles=roles_shown(study) if study.manifest.kind == "texts" else None,
-        ablation=importance_shown(study),
-        stability=_stability(study),
-        terms=_terms(study),
-        cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
-        style=style,
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
-        viewer_source=script_source(),
-    )  # fmt: skip
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            **common,
+            **gathered,
+            verdicts=VERDICTS,
+            pictures=drawn,
+            in_paper={picture.number for picture in drawn.of_paper},
+            slider=None if moving is None else slider(study, moving, findings_html),
+            cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
+            style=style,
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+            viewer_source=script_source(),
+        )
+    )
 
 
 def summary(study: StudyFolder) -> str:

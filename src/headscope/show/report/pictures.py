@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
+from headscope.garbage import without_collecting
 from headscope.insight.choices import Shown
 from headscope.insight.findings import Finding
 from headscope.progress import Bar
 from headscope.show import figures
 from headscope.show.figures import style
 from headscope.show.figures.of_findings import versions
+from headscope.show.helpers import Helpers
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 LARGEST = 600_000
 """Bytes of a picture: with two dozen of them the page stays below 12 MB, as few are nearly as large."""
-EFFORT = 40
-"""Spent on a lossless picture, of 100: at 80 it is 2 % smaller and takes a third longer."""
+METHOD, EFFORT = 0, 40
+"""Of packing a picture without loss. By the next method it is smaller by a third and takes seven times as long, longer
+than drawing it did."""
 QUALITIES = (90, 75, 50, 25)
 """Tried in turn where a lossless picture is larger; at 90 the eye sees no loss."""
 
@@ -83,28 +86,45 @@ class Pictures:
         return next((one for one in [*self.of_findings * named, *self.of_paper] if one.draws(finding)), None)
 
 
-def pictures(study: StudyFolder, found: Sequence[Finding], progress: bool = False) -> Pictures:
-    """All figures of the page. Packing one takes about as long as drawing it, so that goes on beside."""
-    drawable, named = figures.drawable(study), versions(study, found)
-    wanted = [(version.wanted, version.topics) for version in named]
-    wanted += [(figures.Wanted(number, figures.file_name(number)), ()) for number in drawable]
-    packed: list[tuple[figures.Wanted, tuple[str, ...], Shown | None, Future[tuple[str, int, int]]]] = []
-    made = Pictures()
-    with Bar("Putting figures on the page", "figures", progress) as bar, ThreadPoolExecutor() as pool:
+def pictures(study: StudyFolder, found: Sequence[Finding]) -> Pictures:
+    """All figures of the page."""
+    with drawing(study, found) as finish:
+        return finish()
+
+
+@contextmanager
+def drawing(
+    study: StudyFolder, found: Sequence[Finding], progress: bool = False, helpers: Helpers | None = None
+) -> Iterator[Callable[[], Pictures]]:
+    """The same, with something done here while helpers draw: what this gives is called for the pictures."""
+    wanted = [(version.wanted, version.topics) for version in versions(study, found)]
+    wanted += [(figures.Wanted(number, figures.file_name(number)), ()) for number in figures.drawable(study)]
+    hands = helpers or Helpers(study.folder)
+
+    def finish() -> Pictures:
+        made = Pictures()
+        for (each, topics), picture in zip(wanted, hands.finish(), strict=True):
+            if isinstance(picture, Picture):
+                (made.of_findings if topics else made.of_paper).append(picture)
+            elif not topics:
+                made.missing.append(f"{figures.FIGURES[each.number].TITLE}: {picture}")
+        return made
+
+    with Bar("Putting figures on the page", "figures", progress) as bar:
         bar.expect(len(wanted), exact=True)
-        for each, topics in wanted:
-            try:
-                shown = figures.shown(study, each.number, **each.choices)
-                packed.append((each, topics, shown, pool.submit(data_uri, _drawn(study, each, shown))))
-            except HeadscopeError as problem:
-                if not topics:
-                    made.missing.append(f"{figures.FIGURES[each.number].TITLE}: {problem}")
-            bar.advance(1)
-        for each, topics, shown, uri in packed:
-            module = figures.FIGURES[each.number]
-            picture = Picture(each.number, each.name, module.TITLE, module.CAPTION, *uri.result(), shown, topics)
-            (made.of_findings if topics else made.of_paper).append(picture)
-    return made
+        hands.begin(study, [(put_on_page, each) for each in wanted], lambda: bar.advance(1))
+        yield finish
+
+
+def put_on_page(study: StudyFolder, wanted: figures.Wanted, topics: tuple[str, ...]) -> Picture | str:
+    """One figure, or why it can't be drawn."""
+    module = figures.FIGURES[wanted.number]
+    try:
+        shown = figures.shown(study, wanted.number, **wanted.choices)
+        source = data_uri(_drawn(study, wanted, shown))
+    except HeadscopeError as problem:
+        return str(problem)
+    return Picture(wanted.number, wanted.name, module.TITLE, module.CAPTION, *source, shown, topics)
 
 
 def _drawn(study: StudyFolder, wanted: figures.Wanted, shown: Shown | None) -> Image:
@@ -119,14 +139,15 @@ def _drawn(study: StudyFolder, wanted: figures.Wanted, shown: Shown | None) -> I
                     return image.convert("RGB")
         except (UnidentifiedImageError, OSError):
             raise HeadscopeError("the drawn figure can't be read; draw it again with headscope figures.") from None
-    return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
+    with without_collecting(), style.settings():
+        return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
 
 
 def data_uri(image: Image) -> tuple[str, int, int]:
     """A WebP as data URI, and its width and height."""
     for lossless, quality in ((True, EFFORT), *((False, quality) for quality in QUALITIES)):
         buffer = io.BytesIO()
-        image.save(buffer, "webp", method=4, lossless=lossless, quality=quality)
+        image.save(buffer, "webp", method=METHOD, lossless=lossless, quality=quality)
         if buffer.tell() <= LARGEST:
             break
     encoded = base64.b64encode(buffer.getvalue()).decode("ascii")

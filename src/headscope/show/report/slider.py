@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from headscope.folder.study_folder import StudyAt, StudyFolder
-from headscope.insight.every_threshold import at_every_threshold
+from headscope.insight.every_threshold import EveryThreshold, at_every_threshold
 from headscope.insight.findings import Finding
 from headscope.measure.bins import THRESHOLDS
 from headscope.measure.catalogue import columns
@@ -36,19 +36,37 @@ class Slider:
     beside: list[list[str]]
 
 
-def slider(study: StudyFolder, findings_html: Callable[[list[Finding], list[str]], str]) -> Slider | None:
-    """None for a study of an older version, which can't be read at other thresholds, and where the page is about one.
+@dataclass(frozen=True)
+class AtThresholds:
+    """What a study says at every threshold. cells: of `heads` and `layers`, of each column that moves, for each row its
+    cells at all thresholds, with blanks between them."""
 
-    findings_html: the findings as the page shows them, and the topics that are known at the own threshold alone.
-    """
+    told: EveryThreshold
+    cells: dict[str, dict[str, list[str]]]
+
+
+def at_thresholds(study: StudyFolder) -> AtThresholds | None:
+    """None for a study of an older version, which can't be read at others, and where the page is about one."""
     if isinstance(study, StudyAt) or not study.keeps_spectra:
         return None
     told = at_every_threshold(study)
+    cells = {}
+    for table in ("heads", "layers"):
+        moving = [term for term in _known(study, table) if term.of_high_pairs]
+        cells[table] = {term.name: _cells([getattr(at, table) for at in told.studies], term) for term in moving}
+    return AtThresholds(told, cells)
+
+
+def slider(
+    study: StudyFolder, moving: AtThresholds, findings_html: Callable[[list[Finding], list[str]], str]
+) -> Slider:
+    """findings_html: the findings as the page shows them, and the topics that are known at the own threshold alone."""
+    told = moving.told
     pages = [findings_html(told.at(place), told.only_own) for place in range(len(THRESHOLDS))]
     start = float(THRESHOLDS[np.abs(THRESHOLDS - study.manifest.options.threshold).argmin()])
     on_a_step = bool(np.isclose(start, study.manifest.options.threshold, rtol=0))
     return Slider(
-        _packed(study, told.studies, pages),
+        _packed({"findings": pages, **moving.cells}),
         start,
         round(start * 100) if on_a_step else None,
         listed([topic.lower() for topic in told.only_own]) if told.only_own else "",
@@ -56,13 +74,8 @@ def slider(study: StudyFolder, findings_html: Callable[[list[Finding], list[str]
     )
 
 
-def _packed(study: StudyFolder, everywhere: Sequence[StudyAt], pages: list[str]) -> str:
-    """JSON, deflated, in base64. findings: the list at each threshold, as HTML. heads, layers: of each column that
-    moves, for each row its cells at all thresholds, with blanks between them."""
-    content: dict[str, object] = {"findings": pages}
-    for table in ("heads", "layers"):
-        moving = [term for term in _known(study, table) if term.of_high_pairs]
-        content[table] = {term.name: _cells([getattr(at, table) for at in everywhere], term) for term in moving}
+def _packed(content: dict[str, object]) -> str:
+    """JSON, deflated, in base64. findings: the list at each threshold, as HTML; the rest: see `AtThresholds.cells`."""
     plain = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(plain, 9)).decode("ascii")
 
@@ -71,7 +84,7 @@ def _cells(tables: list[pd.DataFrame], term: Column) -> list[str]:
     if term.name not in tables[0]:
         return [" ".join("–" * len(tables))] * len(tables[0])
     values = np.array([table[term.name].to_numpy(dtype=np.float64) for table in tables])
-    return [" ".join(shown(value, term) for value in row) for row in values.T]
+    return [" ".join(shown(value, term) for value in row) for row in values.T.tolist()]
 
 
 def _known(study: StudyFolder, table: str) -> list[Column]:
