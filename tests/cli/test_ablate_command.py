@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,8 @@ def test_a_run_writes_tables_and_says_what_was_found(tiny_folder: Path, tmp_path
 def test_beside_a_study_it_lands_in_its_folder_and_report(
     tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headscope.show.report.content.pictures", lambda *given: Pictures())
-    monkeypatch.setattr("headscope.show.report.content.slider", lambda *given: None)
+    monkeypatch.setattr("headscope.show.report.content.drawing", lambda *given: nullcontext(Pictures))
+    monkeypatch.setattr("headscope.show.report.content.at_thresholds", lambda study: None)
     study = tmp_path / "s"
     headscope.study(headscope.load(str(tiny_folder)), out=study, length=32, max_windows=40, progress=False)
     opened = headscope.read(study)
