@@ -39,10 +39,10 @@ class Helpers:
 
     threshold: that of a study which is read at another one than its own.
 
-    >>> with Helpers("wiki") as helpers:  # doctest: +SKIP
-    ...     helpers.begin(study, [(write_figure, ("7",)), (write_figure, ("8",))])
-    ...     something_else()
-    ...     helpers.finish()
+        with Helpers("wiki") as helpers:
+            helpers.begin(study, [(write_figure, ("7",)), (write_figure, ("8",))])
+            something_else()
+            helpers.finish()
     """
 
     def __init__(self, folder: str | os.PathLike[str], threshold: float | None = None) -> None:
