@@ -14,7 +14,10 @@ from runs import digests, small_study
 
 import headscope
 from headscope.model.loading import Model
+from headscope.model.processor import keep_off_tiles
 from headscope.show.objects import Study
+
+keep_off_tiles()  # before any test, and for every process that one starts
 
 SHARED = Path(__file__).parents[2] / "shared"
 GTE_SMALL = SHARED / "models" / "gte-small"

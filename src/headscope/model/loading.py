@@ -28,6 +28,7 @@ from headscope.model.folder_checks import (
 )
 from headscope.model.network_checks import check_network
 from headscope.model.places import folder_of
+from headscope.model.processor import keep_off_tiles
 from headscope.model.tokenizer_checks import beginning_notice, check_as_written, check_tokenizer, tokenizer_view
 from headscope.model.weight_checks import blank_pooler, building, check_finite, check_loaded, opened, weight_files
 from headscope.speaking import option
@@ -159,6 +160,8 @@ def load(
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     target = _device(device)
+    if dtype == "bfloat16" and target.type == "cpu":
+        keep_off_tiles()
     random = name.startswith(RANDOM)
     shown = printable(name)
     place = folder_of(name.removeprefix(RANDOM), weights=not random)
