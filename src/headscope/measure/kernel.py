@@ -31,9 +31,6 @@ from headscope.measure.observation import ROUNDING, LayerSums, Tokens
 from headscope.measure.seen import COUNTS, NUMBERS, Seen, places
 from headscope.options import Options
 
-COLUMNS = 32
-"""Columns of C that are multiplied at once, at the most."""
-
 _COUNT, _NUMBER = places(COUNTS), places(NUMBERS)
 _NOT_HERE = ("random_focal", "random_focal_pairs")
 """Seen elsewhere: by `random_pairs`."""
