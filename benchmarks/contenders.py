@@ -104,7 +104,7 @@ def stages_at_best(model: Model, length: int, windows: int, machine: dict[str, f
 def _measured_by(capture: Any, options: Options) -> Contender:
     def run(windows: Batch, size: int) -> dict[str, Any]:
         shard = AllMeasures(options, tuple(range(capture.layers)), capture.heads).begin(torch.device("cpu"))
-        shard._observe = observation.observe
+        shard._observer = observation.Observing
         for begin in range(0, len(windows), size):
             shard.take(capture, windows[begin : begin + size], lambda place: nullcontext())
         return shard.arrays()

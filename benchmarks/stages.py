@@ -99,7 +99,7 @@ def _observed(
     """The fused kernel on its own, the product Z Zᵀ on its own, and each measure's update."""
     layers = tuple(range(capture.layers))
     seen = Seen.empty(len(layers), len(tokens.size), capture.heads, torch.device("cpu"))
-    observe = observer(torch.device("cpu"))
+    observe = observer(torch.device("cpu"))(tokens, options)
     sums = [LayerSums(*(shard.states[name][n] for name in LayerSums.__dataclass_fields__)) for n in layers]
 
     def receive(layer: int, heads: slice, attention: torch.Tensor, output: torch.Tensor, lengths: torch.Tensor) -> None:
@@ -107,7 +107,7 @@ def _observed(
         clock.time("similarity, Z Zᵀ (also in the pass below)", lambda: output @ output.mT)
         clock.time(
             "attention, similarity and counts, one pass over all heads",
-            lambda: observe(attention, output, lengths, heads, tokens, options, sums_here, seen_here),
+            lambda: observe(attention, output, lengths, heads, sums_here, seen_here),
         )
 
     capture.run_by_heads(tokens.ids, tokens.real.long(), receive, layers[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 
 import numpy as np
@@ -25,7 +26,7 @@ from headscope.model.capture import ReceiveHeads
 from headscope.options import Options
 from headscope.run.threads import Lanes, Turns
 
-OBSERVERS = [observation.observe, kernels.observe]
+OBSERVERS = [observation.Observing, kernels.Observing]
 CPU = torch.device("cpu")
 LENGTHS = np.ones((1, 1, 3), dtype=np.float32)
 
@@ -69,7 +70,7 @@ def states_of(examples: list[reference.Example], options: Options, observe, batc
     """The states of all measures over the examples."""
     played = Played(examples)
     shard = AllMeasures(options, tuple(range(played.layers)), played.heads).begin(CPU)
-    shard._observe = observe
+    shard._observer = observe
     batches = (batch_of(examples[n : n + batch_size]) for n in range(0, len(examples), batch_size))
     turns = Turns()
 
@@ -200,8 +201,8 @@ def test_merging_parts_equals_the_whole_whatever_the_batches(observe, examples, 
 @given(examples=studies(most_windows=6), data=st.data())
 def test_the_order_of_windows_changes_nothing(examples, data):
     options = Options(length=len(examples[0].ids))
-    whole = states_of(examples, options, kernels.observe)
-    shuffled = states_of(data.draw(st.permutations(examples)), options, kernels.observe)
+    whole = states_of(examples, options, kernels.Observing)
+    shuffled = states_of(data.draw(st.permutations(examples)), options, kernels.Observing)
     for name, expected in whole.items():
         np.testing.assert_allclose(shuffled[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
@@ -341,3 +342,62 @@ def test_an_output_that_is_not_a_number_is_refused_by_layer_and_head(observe, po
     )
     with pytest.raises(HeadscopeError, match="Layer 1, head 0 puts out NaN"):
         states_of([example], Options(length=4), observe)
+
+
+def test_no_two_batches_observe_a_head_at_once_however_its_layer_is_cut() -> None:
+    """A layer may be handed on in other parts in one batch than in another."""
+    heads, length = 6, 5
+    cuts = [(slice(0, 2), slice(2, 4), slice(4, 6)), (slice(0, 6),), (slice(0, 3), slice(3, 6))]
+    busy, order = [0] * heads, [[] for _ in range(heads)]
+
+    class Cut:
+        def run_by_heads(self, ids, mask, receive: ReceiveHeads, last=None, types=None) -> None:
+            number = int(ids[0, 0])
+            for some in cuts[number % len(cuts)]:
+                count = some.stop - some.start
+                receive(
+                    0,
+                    some,
+                    torch.full((1, count, length, length), number),
+                    torch.ones(1, count, length, 1),
+                    torch.ones(1, count, length),
+                )
+
+        def twin(self) -> Cut:
+            return self
+
+    def observer(tokens, options):
+        def observe(attention, output, lengths, some: slice, sums, seen) -> None:
+            for head in range(some.start, some.stop):
+                busy[head] += 1
+            time.sleep(0.002)
+            for head in range(some.start, some.stop):
+                assert busy[head] == 1
+                busy[head] -= 1
+                order[head].append(int(attention[0, 0, 0, 0]))
+
+        return observe
+
+    options = Options(length=length)
+    shard = AllMeasures(options, (0,), heads).begin(CPU)
+    shard._observer = observer
+    turns = Turns()
+    batches = [
+        Batch(
+            np.full((1, length), number),
+            np.array([length]),
+            np.zeros((1, length), np.int32),
+            np.ones((1, length), np.int8),
+            np.zeros((1, length), bool),
+            np.array([number]),
+        )
+        for number in range(12)
+    ]
+    with closing(Lanes(Cut(), CPU, 3)) as running:  # type: ignore[arg-type]
+        running.run(
+            batches,
+            lambda capture, number, batch: shard.take(capture, batch, lambda place: turns.turn(place, number)),
+            turns,
+            lambda batch: None,
+        )
+    assert order == [list(range(12))] * heads

@@ -41,7 +41,8 @@ def test_the_built_in_model_is_right_in_every_layer(minilm):
     [diagnosis] = doctor(minilm)
     assert diagnosis.right
     assert diagnosis.table.shape[0] == 6
-    assert (diagnosis.table[["attention_difference", "output_difference", "rows_off"]] == 0).all(axis=None)
+    assert (diagnosis.table[["attention_difference", "output_difference"]] < 1e-6).all(axis=None)
+    assert (diagnosis.table["rows_off"] == 0).all()
 
 
 def test_rows_that_do_not_add_up_to_one_are_counted():

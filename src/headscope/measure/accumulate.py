@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -66,7 +66,7 @@ class ShardOfMeasures:
     def __init__(self, what: AllMeasures, device: torch.device) -> None:
         self._what = what
         self._device = device
-        self._observe = observer(device)
+        self._observer = observer(device)
         size = len(what.layers), what.heads, what.options.length
         self.states: dict[str, Tensor] = {
             name: torch.from_numpy(zeros(state.size(*size), state.shard_dtype)).to(device)
@@ -84,13 +84,16 @@ class ShardOfMeasures:
         layers, options = self._what.layers, self._what.options
         tokens = Tokens.of(batch, options.special, self._device)
         seen = Seen.empty(len(layers), len(batch), self._what.heads, self._device)
+        observe = self._observer(tokens, options)
+        of_layers = {layer: (self._sums[index], seen.layer(index)) for index, layer in enumerate(layers)}
 
         def receive(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
-            if layer in layers:
-                index = layers.index(layer)
-                sums, here = self._sums[index], seen.layer(index)
-                with in_turn((layer, heads.start)):
-                    self._observe(attention, output, lengths, heads, tokens, options, sums, here)
+            if layer in of_layers:
+                # Another batch may come with other heads at once.
+                with ExitStack() as turns:
+                    for head in range(heads.start, heads.stop):
+                        turns.enter_context(in_turn((layer, head)))
+                    observe(attention, output, lengths, heads, *of_layers[layer])
 
         inputs = (tokens.ids, tokens.real.long()) if batch.pixels is None else capture.inputs(batch)
         types = None if batch.types is None else capture.types(batch)

@@ -1,40 +1,25 @@
-/* `observe` for the CPU, and random pairs: what `kernel.py` calls.
+/* `Observing` for the CPU, and random pairs: what `kernel.py` calls.
 
 The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
-is touched, and all windows of a head before the next head, whose sums are others. The definitions are those of
+is touched, whose matrices are fetched meanwhile, and all windows of a head before the next head, whose sums are others. The definitions are those of
 `definitions.py`; the tests hold both to the same reference.
 
-Vectors are those of GCC and Clang: eight numbers, whatever the machine has; the compiler makes of them what there is.
-So the order of every sum, and with it every bit, is the same on all machines but for the product Z times its transpose,
-whose sums may round once less where the machine multiplies and adds in one step. */
+The order of every sum, and with it every bit, is the same on all machines (see `vectors.h`) but for the product Z times
+its transpose, whose sums may round once less where the machine multiplies and adds in one step. */
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
 
-enum { EQUAL = 1, TOGETHER = 2, NO_PAIR = 4, RELATIONS = 4, COPIES = 2, LANES = 8, ROWS = 4, STRIDE = 32, SIDES = 2 };
+#include "vectors.h"
+
+enum { EQUAL = 1, TOGETHER = 2, NO_PAIR = 4, RELATIONS = 4, COPIES = 2, ROWS = 4, STRIDE = 32, SIDES = 2 };
 /* The flags of a pair are those of `observation.py`. COPIES of the spectrum, so that counting twice into one bin need
-not wait for memory. A column of A has one of two SIDES: off lines or on them. ROWS by COLUMNS of C are multiplied at once, in registers. Rows are as long as a multiple of
-STRIDE. */
+not wait for memory. A column of A has one of two SIDES: off lines or on them. TALL by COLUMNS of C are multiplied at
+once, in registers. Rows are as long as a multiple of STRIDE. */
 
-#ifdef __AVX512F__
-enum { COLUMNS = 32 };
-#else
-enum { COLUMNS = 16 };
-#endif
-
-typedef float Floats __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t Ints __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int8_t Bytes __attribute__((vector_size(8), aligned(1), may_alias));
-typedef double Doubles __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float Wide __attribute__((vector_size(64), aligned(4), may_alias));
-enum { WIDE = 16 };
-
-static const Ints IOTA = {0, 1, 2, 3, 4, 5, 6, 7};
+enum { TALL = REGISTER == 64 ? 8 : ROWS, COLUMNS = 2 * AT_ONCE, CACHED = 1 << 18, CACHE_LINE = 64 };
 
 /* Everything that the heads of one layer are observed with: field for field what `kernel.Layer` declares.
 
@@ -56,6 +41,8 @@ typedef struct {
     const uint8_t *part;                                 /* (B, S) */
     const int8_t *flags;                                 /* (B, S, S) */
     const double *by_distance;                           /* (B, 3, S) */
+    const int64_t *equal_begin; /* (B * S + 1,): of row i of window b, where in `equal` its pairs of equal tokens begin */
+    const int32_t *equal;       /* j of each */
     const int64_t *coarse_edges;
     double *attention_sum_on_lines, *attention_sum_without_lines, *similarity_sum; /* (all heads, S, S) */
     int16_t *high_count;
@@ -79,12 +66,12 @@ typedef struct {
     float *transposed;          /* (d, P): the vectors whose products are C */
     float *similarity;          /* (P, P): C, of which the pairs are looked at */
     float *row;                 /* (P,): N */
-    int32_t *high;              /* (P,): -1 where N is high, otherwise 0 */
+    int16_t *high;              /* (P,): -1 where N is high, otherwise 0 */
     int32_t *cell, *threshold;  /* (P,): where N is counted: by relation and fine bin, and by threshold */
     int32_t *relations;         /* (COPIES, (NO_PAIR + 1) * fine bins): counts since they were last handed on */
     int32_t *distances;         /* (P, thresholds + 1), the first for what is below all of them; of one head */
-    int32_t *degree, *equal_degree; /* (P,): high pairs that a token is in, and those of equal tokens */
-    int32_t *distance;          /* (P,): high pairs by j - i */
+    int16_t *degree, *equal_degree; /* (P,): high pairs that a token is in, and those of equal tokens */
+    int16_t *distance;          /* (P,): high pairs by j - i */
     int64_t *twice;             /* (P,): at `same_id`, twice the high pairs that include such a token */
     double *by_distance;        /* (P,): N by j - i */
     double *summed;             /* (d,) */
@@ -96,61 +83,36 @@ typedef struct {
     double square, equal, together, inside, all;
 } Sums;
 
+/* The same while they are added up. */
+typedef struct {
+    LaneSums square, together, inside;
+} Adding;
+
 typedef struct {
     int64_t pairs, repeats, together, repeats_together;
 } HighPairs;
 
+static const float *attention_of(const Layer *layer, int64_t b, int64_t place) {
+    return layer->attention + b * layer->attention_window + place * layer->attention_head;
+}
+
+/* Whether a head's map of doubles, and with it all that a window is observed with, stays in the cache. */
+static int is_small(const Layer *layer) { return layer->length * layer->length * (int64_t)sizeof(double) <= CACHED; }
+
 static int64_t rounded_up(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
 
-/* What GCC makes of these in general takes several instructions; where the machine has one, it is named. */
-#ifdef __AVX2__
-static inline Ints larger(Ints a, Ints b) { return (Ints)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-static inline Ints smaller(Ints a, Ints b) { return (Ints)_mm256_min_epi32((__m256i)a, (__m256i)b); }
-static inline Ints either(Ints mask, Ints one, Ints other) {
-    return (Ints)_mm256_blendv_epi8((__m256i)other, (__m256i)one, (__m256i)mask);
-}
-#else
-static inline Ints either(Ints mask, Ints one, Ints other) { return (one & mask) | (other & ~mask); }
-static inline Ints larger(Ints a, Ints b) { return either(a > b, a, b); }
-static inline Ints smaller(Ints a, Ints b) { return either(a < b, a, b); }
-#endif
-#ifdef __AVX512F__
-static inline Doubles as_doubles(Floats v) { return (Doubles)_mm512_cvtps_pd((__m256)v); }
-static inline Ints as_ints(Doubles v) { return (Ints)_mm512_cvttpd_epi32((__m512d)v); }
-#else
-static inline Doubles as_doubles(Floats v) { return __builtin_convertvector(v, Doubles); }
-static inline Ints as_ints(Doubles v) { return __builtin_convertvector(v, Ints); }
-#endif
-static inline Floats where(Floats v, Ints mask) { return (Floats)((Ints)v & mask); }
-static inline Ints at_least(Ints v, int32_t least) { return larger(v, (Ints){} + least); }
-static inline Ints at_most(Ints v, int32_t most) { return smaller(v, (Ints){} + most); }
-static inline Ints flags_at(const int8_t *flags) { return __builtin_convertvector(*(const Bytes *)flags, Ints); }
-
-static double total_of(Doubles v) {
-    double total = 0;
-    for (int lane = 0; lane < LANES; lane++) total += v[lane];
-    return total;
-}
-
-/* What each of the first `size` columns of A adds up to. */
-static void column_sums(const float *matrix, int64_t length, int64_t size, double *received) {
-    int64_t j = 0;
-    for (; j + 4 * LANES <= size; j += 4 * LANES) {
-        Doubles a = {}, b = {}, c = {}, d = {};
-        for (int64_t i = 0; i < size; i++) {
-            const Floats *row = (const Floats *)(matrix + i * length + j);
-            a += as_doubles(row[0]);
-            b += as_doubles(row[1]);
-            c += as_doubles(row[2]);
-            d += as_doubles(row[3]);
-        }
-        Doubles *into = (Doubles *)(received + j);
-        into[0] = a, into[1] = b, into[2] = c, into[3] = d;
+/* What each of the first `size` columns of A adds up to. Rows are read as they lie in memory, some at once, so that the
+sums are fetched less often. */
+static void column_sums(const float *matrix, int64_t length, int64_t size, double *restrict received) {
+    memset(received, 0, size * sizeof(double));
+    int64_t i = 0;
+    for (; i + ROWS <= size; i += ROWS) {
+        const float *restrict a = matrix + i * length, *restrict b = a + length, *restrict c = b + length;
+        const float *restrict d = c + length;
+        for (int64_t j = 0; j < size; j++) received[j] = received[j] + a[j] + b[j] + c[j] + d[j];
     }
-    for (; j < size; j++) {
-        received[j] = 0;
-        for (int64_t i = 0; i < size; i++) received[j] += matrix[i * length + j];
-    }
+    for (; i < size; i++)
+        for (int64_t j = 0; j < size; j++) received[j] += matrix[i * length + j];
 }
 
 /* Add the columns of one row that are wanted, 1 of 0 and 1. Where they are few the others are not touched. */
@@ -162,16 +124,15 @@ static void add_wanted(const float *restrict row, int64_t size, const double *re
         for (int64_t j = 0; j < size; j++) total[j] += row[j] * wanted[j];
 }
 
-/* Add the A of all windows to the sums on lines and without them: row by row, so that a row of the sums, which are
-large, is fetched once for all windows. */
-static void add_attention(const Layer *layer, const Room *room, int64_t place) {
+/* Add the A of some windows to the sums on lines and without them: row by row, so that a row of the sums is fetched once
+for all of them. */
+static void add_attention(const Layer *layer, const Room *room, int64_t place, int64_t from, int64_t to) {
     const int64_t length = layer->length, map = (layer->first + place) * length * length;
     double *sums[SIDES] = {layer->attention_sum_without_lines + map, layer->attention_sum_on_lines + map};
     for (int64_t i = 0; i < length; i++)
-        for (int64_t b = 0; b < layer->windows; b++) {
+        for (int64_t b = from; b < to; b++) {
             if (i >= layer->size[b]) continue;
-            const float *row =
-                layer->attention + b * layer->attention_window + place * layer->attention_head + i * length;
+            const float *row = attention_of(layer, b, place) + i * length;
             for (int64_t side = 0; side < SIDES; side++) {
                 const int64_t at = (b * SIDES + side) * room->padded;
                 add_wanted(row, layer->size[b], room->wanted + at, room->chosen + at,
@@ -184,7 +145,7 @@ static void add_attention(const Layer *layer, const Room *room, int64_t place) {
 static void observe_attention(const Layer *layer, Room *room, int64_t b, int64_t place, double *numbers,
                               int64_t *counts) {
     const int64_t length = layer->length, size = layer->size[b];
-    const float *matrix = layer->attention + b * layer->attention_window + place * layer->attention_head;
+    const float *matrix = attention_of(layer, b, place);
     const float *lengths = layer->lengths + (b * layer->heads + place) * length;
     const int64_t *kind = layer->kind + b * length;
     column_sums(matrix, length, size, room->received);
@@ -231,17 +192,22 @@ static double mean_vector_share(const Layer *layer, Room *room, int64_t b, int64
     const float *output = layer->output + b * layer->output_window + place * layer->output_head;
     double *restrict summed = room->summed;
     double of_sum = 0, of_all = 0, members = 0;
-    Doubles squares = {};
+    LaneSums squares = {};
     memset(summed, 0, layer->width * sizeof(double));
     for (int64_t i = 0; i < layer->size[b]; i++) {
         if (!part[i]) continue;
         const float *vector = output + i * layer->output_token;
         members += 1;
         int64_t k = 0;
-        for (; k + LANES <= layer->width; k += LANES) {
-            const Doubles value = as_doubles(*(const Floats *)(vector + k));
-            *(Doubles *)(summed + k) += value;
-            squares += value * value;
+        for (; k + STEP <= layer->width; k += STEP)
+            for (int g = 0; g < GROUPS_OF_STEP; g++) {
+                const Doubles value = as_doubles(floats_at(vector + k + g * AT_ONCE));
+                for (int n = 0; n < HALVES; n++) ((Half *)(summed + k + g * AT_ONCE))[n] += value.half[n];
+                add_squares(&squares, g, value);
+            }
+        for (; k < layer->width / LANES * LANES; k++) {
+            summed[k] += vector[k];
+            ((double *)&squares)[k % LANES] += (double)vector[k] * vector[k];
         }
         for (; k < layer->width; k++) {
             summed[k] += vector[k];
@@ -249,33 +215,26 @@ static double mean_vector_share(const Layer *layer, Room *room, int64_t b, int64
         }
     }
     for (int64_t k = 0; k < layer->width; k++) of_sum += summed[k] * summed[k];
-    return of_sum / members / (of_all + total_of(squares));
+    return of_sum / members / (of_all + total_of(&squares));
 }
 
 /* C, from the block of its diagonal on. */
 static void multiply(const Layer *layer, Room *room, int64_t b, int64_t place) {
     const int64_t padded = room->padded, size = layer->size[b], width = layer->width, token = layer->vectors_token;
     const float *vectors = layer->vectors + b * layer->vectors_window + place * layer->vectors_head;
-    float *transposed = room->transposed;
-    for (int64_t i = 0; i < padded; i += LANES)
-        for (int64_t k = 0; k < width; k++)
-            for (int64_t lane = i; lane < i + LANES; lane++)
-                transposed[k * padded + lane] = lane < size ? vectors[lane * token + k] : 0;
-    for (int64_t j = 0; j < size; j += COLUMNS) {
-        for (int64_t i = 0; i < size && i < j + COLUMNS; i += ROWS) {
-            Wide sums[ROWS][COLUMNS / WIDE] = {};
-            const float *rows[ROWS];
-            for (int64_t r = 0; r < ROWS; r++) rows[r] = vectors + (i + r < size ? i + r : size - 1) * token;
-            for (int64_t k = 0; k < width; k++) {
-                const Wide *columns = (const Wide *)(transposed + k * padded + j);
-                for (int64_t r = 0; r < ROWS; r++)
-                    for (int64_t c = 0; c < COLUMNS / WIDE; c++) sums[r][c] += columns[c] * rows[r][k];
-            }
-            for (int64_t r = 0; r < ROWS; r++)
-                for (int64_t c = 0; c < COLUMNS / WIDE; c++)
-                    *(Wide *)(room->similarity + (i + r) * padded + j + c * WIDE) = sums[r][c];
+    float *restrict transposed = room->transposed;
+    transpose(vectors, token, size, width, transposed, padded);
+    for (int64_t j = 0; j < size; j += COLUMNS)
+        for (int64_t i = 0; i < size && i < j + COLUMNS; i += TALL) {
+            Floats sums[TALL][COLUMNS / AT_ONCE] = {};
+            const float *row = transposed + i, *column = transposed + j;
+            for (int64_t k = 0; k < width; k++, row += padded, column += padded)
+                for (int r = 0; r < TALL; r++)
+                    for (int c = 0; c < COLUMNS / AT_ONCE; c++) sums[r][c] += ((const Floats *)column)[c] * row[r];
+            for (int r = 0; r < TALL; r++)
+                for (int c = 0; c < COLUMNS / AT_ONCE; c++)
+                    *(Floats *)(room->similarity + (i + r) * padded + j + c * AT_ONCE) = sums[r][c];
         }
-    }
 }
 
 /* m: the largest element of C over the pairs that take part, NaN passed over; -inf where there is none. */
@@ -288,16 +247,13 @@ static float peak(const Layer *layer, const Room *room, int64_t b) {
         if (!part[i]) continue;
         const int8_t *flags = room->flags + (b * layer->length + i) * room->flag_stride;
         const float *row = room->similarity + i * room->padded;
-        for (int64_t j = (i + 1) / LANES * LANES; j < size; j += LANES) {
-            const Ints pair = (flags_at(flags + j) & NO_PAIR) == 0;
-            const Floats value = (Floats)either(pair, *(const Ints *)(row + j), (Ints)lowest);
-            best = (Floats)either(value > best, (Ints)value, (Ints)best);
+        for (int64_t j = (i + 1) / STEP * STEP; j < size; j += AT_ONCE) {
+            const Mask pair = has_not(ints_at(flags + j), NO_PAIR);
+            /* The second is taken where the first is NaN. */
+            best = larger_float((Floats)either(pair, *(const Ints *)(row + j), (Ints)lowest), best);
         }
     }
-    float top = -INFINITY;
-    for (int lane = 0; lane < LANES; lane++)
-        if (best[lane] > top) top = best[lane];
-    return top;
+    return largest_of(best);
 }
 
 /* Whether a pair of C is NaN. */
@@ -310,44 +266,50 @@ static int has_nan(const Layer *layer, const Room *room, int64_t b) {
     return 0;
 }
 
-typedef struct {
-    Doubles square, equal, together, inside;
-} LaneSums;
-
 /* N of row i, which of it are high, and into which cells it is counted (see `bins.py`). What is no pair is 0, never
-high, and counted apart. Returns how many are high. */
-static inline int64_t normalise(const Layer *layer, const Room *room, const float *restrict similarity,
-                                const int8_t *restrict flags, int64_t b, int64_t i, float top, LaneSums *sums) {
+high, and counted apart. Returns how many are high, and how many of these lie within one sentence. */
+static inline HighPairs normalise(const Layer *layer, const Room *room, const float *restrict similarity,
+                                  const int8_t *restrict flags, int64_t b, int64_t i, float top, Adding *sums) {
     const float threshold = (float)layer->threshold;
     const int32_t near_one = (int32_t)layer->near_one, shift = (int32_t)layer->shift;
     const int32_t below = (int32_t)layer->below_all, last = (int32_t)layer->thresholds;
     const int32_t equal_bins = (int32_t)layer->equal_bins, fine_bins = (int32_t)layer->fine_bins;
     const double scale = layer->bins_per_unit;
-    const int64_t size = layer->size[b];
-    const int32_t block_end = (int32_t)room->block_end[b * room->padded + i];
-    Ints found = {};
-    for (int64_t j = (i + 1) / LANES * LANES; j < size; j += LANES) {
-        const Ints flag = flags_at(flags + j);
-        const Floats row = where(*(const Floats *)(similarity + j) / top, (flag & NO_PAIR) == 0);
-        *(Floats *)(room->row + j) = row;
-        const Doubles value = as_doubles(row);
-        sums->square += value * value;
-        sums->equal += as_doubles(where(row, (flag & EQUAL) != 0));
-        sums->together += as_doubles(where(row, (flag & TOGETHER) != 0));
-        sums->inside += as_doubles(where(row, IOTA + (int32_t)j < block_end));
-        const Ints high = row > threshold;
-        *(Ints *)(room->high + j) = high;
-        found -= high;
-        const Ints equal = at_least(as_ints((value + 1.0) * scale), 0);
-        const Ints near = at_most(at_least((near_one - (Ints)(1.0f - row)) >> shift, 0), fine_bins - equal_bins - 1);
-        /* A fifth of it, for all that fine bins can be: of the value spectrum, the bin that it lies in. */
-        const Ints bin = (equal * 52429) >> 18;
-        *(Ints *)(room->threshold + j) = at_most(at_least(bin, below) - below, last);
-        *(Ints *)(room->cell + j) = either(equal < equal_bins, equal, equal_bins + near) + flag * fine_bins;
-    }
-    int64_t count = 0;
-    for (int lane = 0; lane < LANES; lane++) count += found[lane];
-    return count;
+    const int64_t size = layer->size[b], first = (i + 1) / STEP * STEP;
+    float *restrict rows = room->row;
+    int16_t *restrict highs = room->high;
+    int32_t *restrict cells = room->cell, *restrict thresholds = room->threshold;
+    /* Places, counted from the end of the block. */
+    Ints place = counted_up() + (int32_t)(first - room->block_end[b * room->padded + i]);
+    Adding here = *sums;
+    HighPairs found = {0, 0, 0, 0};
+    for (int64_t begin = first; begin < size; begin += STEP)
+        for (int g = 0; g < GROUPS_OF_STEP; g++) {
+            const int64_t j = begin + g * AT_ONCE;
+            const Ints flag = ints_at(flags + j);
+            const Mask is_together = has(flag, TOGETHER);
+            const Floats row = kept(has_not(flag, NO_PAIR), floats_at(similarity + j) / top);
+            *(Floats *)(rows + j) = row;
+            const Doubles value = as_doubles(row);
+            add_squares(&here.square, g, value);
+            add_kept(&here.together, g, is_together, row, value);
+            add_kept(&here.inside, g, is_less(place, (Ints){}), row, value);
+            place += AT_ONCE;
+            const Mask high = above(row, (Floats){} + threshold);
+            put_shorts(highs + j, high);
+            found.pairs += number_of(high);
+            found.together += number_of(both(high, is_together));
+            const Ints equal = at_least(as_ints(scaled(value, 1.0, scale)), 0);
+            const Ints after = (near_one - (Ints)(1.0f - row)) >> shift;
+            const Ints near = at_most(at_least(after, 0), fine_bins - equal_bins - 1);
+            /* A fifth of it, for all that fine bins can be: of the value spectrum, the bin that it lies in. */
+            const Ints bin = (equal * 52429) >> 18;
+            *(Ints *)(thresholds + j) = at_most(at_least(bin, below) - below, last);
+            *(Ints *)(cells + j) =
+                either(is_less(equal, (Ints){} + equal_bins), equal, equal_bins + near) + flag * fine_bins;
+        }
+    *sums = here;
+    return found;
 }
 
 static inline void count_cells(const Layer *layer, const Room *room, int64_t i, int64_t size) {
@@ -377,55 +339,70 @@ static inline void add_row(const float *restrict row, int64_t count, double *res
     }
 }
 
-/* Of the high pairs of one row: those of equal tokens, within one sentence, and both. */
-static inline HighPairs count_high(const int32_t *restrict mask, const int8_t *restrict flags, int64_t count,
-                                   int16_t *restrict high_count, int32_t *restrict degree,
-                                   int32_t *restrict equal_degree, int32_t *restrict distance) {
-    int32_t repeats = 0, together = 0, both = 0;
+/* The high pairs of one row, wherever they are counted. */
+static inline void count_high(const int16_t *restrict high, int64_t count, int16_t *restrict high_count,
+                              int16_t *restrict degree, int16_t *restrict distance) {
     for (int64_t j = 0; j < count; j++) {
-        const int32_t high = -mask[j], flag = mask[j] & flags[j];
-        const int32_t is_equal = flag & EQUAL, is_together = (flag & TOGETHER) / TOGETHER;
-        high_count[j] += (int16_t)high;
-        degree[j] += high;
-        distance[j] += high;
-        equal_degree[j] += is_equal;
-        repeats += is_equal;
-        together += is_together;
-        both += is_equal & is_together;
+        high_count[j] -= high[j];
+        degree[j] -= high[j];
+        distance[j] -= high[j];
     }
-    return (HighPairs){0, repeats, together, both};
+}
+
+/* The pairs of equal tokens of one row, which are few: their N, and those of them that are high. */
+static inline void observe_equal(const Layer *layer, const Room *room, const int8_t *flags, int64_t row, int64_t i, Sums *sums,
+                                 HighPairs *high) {
+    for (int64_t place = layer->equal_begin[row]; place < layer->equal_begin[row + 1]; place++) {
+        const int32_t j = layer->equal[place];
+        sums->equal += room->row[j];
+        if (!room->high[j]) continue;
+        high->repeats += 1;
+        high->repeats_together += (flags[j] & TOGETHER) != 0;
+        room->equal_degree[i] += 1;
+        room->equal_degree[j] += 1;
+    }
+}
+
+/* While row i of a window and head is counted, have that row of the next one's A and vectors fetched: they come from far
+away, and counting asks nothing of memory. */
+static inline void fetch_ahead(const Layer *layer, int64_t b, int64_t place, int64_t i) {
+    const int64_t next = b + 1 < layer->windows ? b + 1 : 0;
+    const int64_t next_place = next ? place : place + 1;
+    if (next_place == layer->heads || !is_small(layer)) return;
+    const char *row = (const char *)(attention_of(layer, next, next_place) + i * layer->length);
+    for (int64_t byte = 0; byte < layer->length * 4; byte += CACHE_LINE) __builtin_prefetch(row + byte, 0, 2);
+    const char *vector = (const char *)(layer->output + next * layer->output_window + next_place * layer->output_head +
+                                        i * layer->output_token);
+    for (int64_t byte = 0; byte < layer->width * 4; byte += CACHE_LINE) __builtin_prefetch(vector + byte, 0, 2);
 }
 
 /* Everything that is summed and counted over the pairs of one window and head. */
-static HighPairs observe_pairs(const Layer *layer, Room *room, int64_t b, int64_t h, float top, Sums *sums) {
-    const int64_t length = layer->length, size = layer->size[b];
+static HighPairs observe_pairs(const Layer *layer, Room *room, int64_t b, int64_t place, float top, Sums *sums) {
+    const int64_t length = layer->length, size = layer->size[b], h = layer->first + place;
     const uint8_t *part = layer->part + b * length;
     HighPairs all = {0, 0, 0, 0};
-    LaneSums lanes = {};
+    Adding lanes = {};
+    sums->equal = sums->all = 0;
     for (int64_t i = 0; i < size; i++) {
+        fetch_ahead(layer, b, place, i);
         if (!part[i]) continue;
         const int8_t *flags = room->flags + (b * length + i) * room->flag_stride;
-        const int64_t found =
+        const HighPairs found =
             normalise(layer, room, room->similarity + i * room->padded, flags, b, i, top, &lanes);
         const int64_t cell = (h * length + i) * length + i + 1, after = size - i - 1;
         add_row(room->row + i + 1, after, layer->similarity_sum + cell, room->by_distance + 1);
         count_cells(layer, room, i, size);
-        if (found) {
-            const HighPairs some = count_high(room->high + i + 1, flags + i + 1, after, layer->high_count + cell,
-                                              room->degree + i + 1, room->equal_degree + i + 1, room->distance + 1);
-            room->degree[i] += (int32_t)found;
-            room->equal_degree[i] += (int32_t)some.repeats;
-            all.pairs += found;
-            all.repeats += some.repeats;
-            all.together += some.together;
-            all.repeats_together += some.repeats_together;
+        observe_equal(layer, room, flags, b * length + i, i, sums, &all);
+        if (found.pairs) {
+            count_high(room->high + i + 1, after, layer->high_count + cell, room->degree + i + 1, room->distance + 1);
+            room->degree[i] += (int16_t)found.pairs;
+            all.pairs += found.pairs;
+            all.together += found.together;
         }
     }
-    sums->square = total_of(lanes.square);
-    sums->equal = total_of(lanes.equal);
-    sums->together = total_of(lanes.together);
-    sums->inside = total_of(lanes.inside);
-    sums->all = 0;
+    sums->square = total_of(&lanes.square);
+    sums->together = total_of(&lanes.together);
+    sums->inside = total_of(&lanes.inside);
     for (int64_t d = 1; d < size; d++) sums->all += room->by_distance[d];
     return all;
 }
@@ -543,15 +520,15 @@ static void observe_similarity(const Layer *layer, Room *room, int64_t b, int64_
     Sums sums;
     multiply(layer, room, b, place);
     const float top = peak(layer, room, b);
-    memset(room->degree, 0, padded * sizeof(int32_t));
-    memset(room->equal_degree, 0, padded * sizeof(int32_t));
-    memset(room->distance, 0, padded * sizeof(int32_t));
+    memset(room->degree, 0, padded * sizeof(int16_t));
+    memset(room->equal_degree, 0, padded * sizeof(int16_t));
+    memset(room->distance, 0, padded * sizeof(int16_t));
     memset(room->by_distance, 0, padded * sizeof(double));
     numbers[layer->at_peak] = top;
     numbers[layer->at_contrast] = NAN;
     numbers[layer->at_noise_square] = numbers[layer->at_signal_equal] = numbers[layer->at_signal_together] = 0;
     if (top > 0) {
-        high = observe_pairs(layer, room, b, h, top, &sums);
+        high = observe_pairs(layer, room, b, place, top, &sums);
         numbers[layer->at_contrast] = block_contrast(layer, room, b, &sums);
         observe_residuals(layer, room, b, &sums, numbers);
         if (!isfinite(sums.all)) numbers[layer->at_peak] = NAN;
@@ -576,6 +553,7 @@ static void *part_of(char **memory, int64_t bytes) {
 /* Lays out a room in memory that begins at `memory`; where that is NULL, only counts: returns the bytes it takes. */
 static int64_t lay_out(const Layer *layer, Room *room, char *memory) {
     const int64_t padded = room->padded, doubles = padded * sizeof(double), ints = padded * sizeof(int32_t);
+    const int64_t shorts = padded * sizeof(int16_t);
     const int64_t flags = room->flag_stride == layer->length ? 0 : layer->windows * layer->length * room->flag_stride;
     const struct {
         void **where;
@@ -593,12 +571,12 @@ static int64_t lay_out(const Layer *layer, Room *room, char *memory) {
         {(void **)&room->transposed, layer->width * padded * (int64_t)sizeof(float)},
         {(void **)&room->similarity, padded * padded * (int64_t)sizeof(float)},
         {(void **)&room->row, ints},
-        {(void **)&room->high, ints},
+        {(void **)&room->high, shorts},
         {(void **)&room->cell, ints},
         {(void **)&room->threshold, ints},
-        {(void **)&room->degree, ints},
-        {(void **)&room->equal_degree, ints},
-        {(void **)&room->distance, ints},
+        {(void **)&room->degree, shorts},
+        {(void **)&room->equal_degree, shorts},
+        {(void **)&room->distance, shorts},
         {(void **)&room->relations, COPIES * (NO_PAIR + 1) * layer->fine_bins * (int64_t)sizeof(int32_t)},
         {(void **)&room->distances, padded * (layer->thresholds + 1) * (int64_t)sizeof(int32_t)},
     };
@@ -612,7 +590,7 @@ static int64_t lay_out(const Layer *layer, Room *room, char *memory) {
 
 static int make_room(const Layer *layer, Room *room) {
     room->padded = rounded_up(layer->length, STRIDE);
-    room->flag_stride = layer->length % LANES ? room->padded : layer->length;
+    room->flag_stride = layer->length % STEP ? room->padded : layer->length;
     room->memory = aligned_alloc(64, lay_out(layer, room, NULL));
     if (!room->memory) return 0;
     lay_out(layer, room, room->memory);
@@ -645,15 +623,17 @@ int headscope_observe(const Layer *layer) {
     if (!make_room(layer, &room)) return 0;
     for (int64_t place = 0; place < layer->heads; place++) {
         const int64_t h = layer->first + place;
-        for (int64_t b = 0; b < layer->windows; b++)
-            observe_attention(layer, &room, b, place, numbers_of(layer, b, h), counts_of(layer, b, h));
-        add_attention(layer, &room, place);
         for (int64_t b = 0; b < layer->windows; b++) {
-            numbers_of(layer, b, h)[layer->at_mean_vector_share] = mean_vector_share(layer, &room, b, place);
-            observe_similarity(layer, &room, b, place, numbers_of(layer, b, h), counts_of(layer, b, h));
+            double *numbers = numbers_of(layer, b, h);
+            int64_t *counts = counts_of(layer, b, h);
+            observe_attention(layer, &room, b, place, numbers, counts);
+            if (is_small(layer)) add_attention(layer, &room, place, b, b + 1);
+            numbers[layer->at_mean_vector_share] = mean_vector_share(layer, &room, b, place);
+            observe_similarity(layer, &room, b, place, numbers, counts);
             if (b == layer->windows - 1 || layer->group[b + 1] != layer->group[b])
                 hand_on_relations(layer, &room, h, layer->group[b]);
         }
+        if (!is_small(layer)) add_attention(layer, &room, place, 0, layer->windows);
         hand_on_distances(layer, &room, h);
     }
     free(room.memory);

@@ -1,4 +1,4 @@
-"""`observe` for the CPU: everything that the heads of one layer show, in one call of `kernel.c`.
+"""`Observing` for the CPU: everything that the heads of one layer show, in one call of `kernel.c`.
 
 Arrays of one type and shape mean different things: they go there in a structure, by name, so that no two are swapped
 unnoticed; and each is looked at before its address is handed over.
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headscope.compiled import library
 from headscope.measure.bins import (
     COARSE_BINS,
     COARSE_EDGES,
@@ -24,10 +25,9 @@ from headscope.measure.bins import (
     VALUE_BINS,
     threshold_place,
 )
-from headscope.measure.compiled import library
 from headscope.measure.declaration import DIAGONALS, GROUPS, SETS
 from headscope.measure.definitions_torch import compared
-from headscope.measure.observation import ROUNDING, LayerSums, Tokens
+from headscope.measure.observation import EQUAL, NO_PAIR, ROUNDING, LayerSums, Tokens
 from headscope.measure.seen import COUNTS, NUMBERS, Seen, places
 from headscope.options import Options
 
@@ -79,7 +79,7 @@ _STRIDES = (
 )
 _REALS = ("threshold", "line_threshold", "bins_per_unit", "rounding")
 _POINTERS = (
-    *("attention", "output", "vectors", "lengths", *_TOKENS, "coarse_edges"),
+    *("attention", "output", "vectors", "lengths", *_TOKENS, "equal_begin", "equal", "coarse_edges"),
     *(*_STATES, "counts", "numbers"),
 )
 
@@ -106,51 +106,65 @@ def _loaded() -> ctypes.CDLL:
 _library = _loaded()
 
 
-def observe(
-    attention: Tensor,
-    output: Tensor,
-    lengths: Tensor,
-    heads: slice,
-    tokens: Tokens,
-    options: Options,
-    sums: LayerSums,
-    seen: Seen,
-) -> None:
-    """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d), and the lengths of their values
-    (B, H, S), of these heads; `sums` and `seen` of all heads of this layer."""
-    windows, count, length, _ = attention.shape
-    attention = _dense(attention.float(), 2)
-    output = _dense(output.float(), 1)
-    vectors = _dense(compared(output, tokens.part, options.similarity), 1)
-    lengths = lengths.float().contiguous()
-    layer = Layer(
-        **_CONSTANTS,
-        windows=windows,
-        heads=count,
-        length=length,
-        width=output.shape[-1],
-        first=heads.start,
-        all_heads=seen.counts.shape[1],
-        attention_window=attention.stride(0),
-        attention_head=attention.stride(1),
-        **dict(zip(("output_window", "output_head", "output_token"), output.stride(), strict=False)),
-        **dict(zip(("vectors_window", "vectors_head", "vectors_token"), vectors.stride(), strict=False)),
-        threshold=options.threshold,
-        line_threshold=options.line_threshold,
-        bins_per_unit=CUT * VALUE_BINS / 2,
-        rounding=ROUNDING,
-        attention=attention.data_ptr(),
-        output=output.data_ptr(),
-        vectors=vectors.data_ptr(),
-        lengths=lengths.data_ptr(),
-        coarse_edges=COARSE_EDGES.ctypes.data,
-        counts=_address(seen.counts, torch.int64),
-        numbers=_address(seen.numbers, torch.float64),
-        **{name: _address(getattr(tokens, name), dtype) for name, dtype in _TOKENS.items()},
-        **{name: _address(getattr(sums, name), dtype) for name, dtype in _STATES.items()},
-    )
-    if not _library.headscope_observe(ctypes.byref(layer)):
-        raise MemoryError
+class Observing:
+    """That of `observation`, compiled: what is the same for all layers of a batch is made ready once."""
+
+    def __init__(self, tokens: Tokens, options: Options) -> None:
+        self._tokens = tokens
+        self._options = options
+        self._equal, self._equal_begin = _equal_pairs(tokens.flags)
+        self._sums: LayerSums | None = None
+        self._seen: Seen | None = None
+        self._layer = Layer(
+            **_CONSTANTS,
+            threshold=options.threshold,
+            line_threshold=options.line_threshold,
+            bins_per_unit=CUT * VALUE_BINS / 2,
+            rounding=ROUNDING,
+            coarse_edges=COARSE_EDGES.ctypes.data,
+            equal=_address(self._equal, torch.int32),
+            equal_begin=_address(self._equal_begin, torch.int64),
+            **{name: _address(getattr(tokens, name), dtype) for name, dtype in _TOKENS.items()},
+        )
+
+    def __call__(
+        self, attention: Tensor, output: Tensor, lengths: Tensor, heads: slice, sums: LayerSums, seen: Seen
+    ) -> None:
+        """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d), and the lengths of their
+        values (B, H, S), of these heads; `sums` and `seen` of all heads of this layer."""
+        layer = self._layer
+        if self._sums is not sums or self._seen is not seen:
+            for name, dtype in _STATES.items():
+                setattr(layer, name, _address(getattr(sums, name), dtype))
+            layer.counts = _address(seen.counts, torch.int64)
+            layer.numbers = _address(seen.numbers, torch.float64)
+            layer.all_heads = seen.counts.shape[1]
+            self._sums, self._seen = sums, seen
+        attention = _dense(attention.float(), 2)
+        output = _dense(output.float(), 1)
+        vectors = _dense(compared(output, self._tokens.part, self._options.similarity), 1)
+        lengths = lengths.float().contiguous()
+        layer.windows, layer.heads, layer.length, _ = attention.shape
+        layer.width = output.shape[-1]
+        layer.first = heads.start
+        layer.attention_window, layer.attention_head, _, _ = attention.stride()
+        layer.output_window, layer.output_head, layer.output_token, _ = output.stride()
+        layer.vectors_window, layer.vectors_head, layer.vectors_token, _ = vectors.stride()
+        layer.attention = attention.data_ptr()
+        layer.output = output.data_ptr()
+        layer.vectors = vectors.data_ptr()
+        layer.lengths = lengths.data_ptr()
+        if not _library.headscope_observe(ctypes.byref(layer)):
+            raise MemoryError
+
+
+def _equal_pairs(flags: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the flags (B, S, S): j of every pair i < j of equal tokens, row by row; and where each row of each window
+    begins among them, (B * S + 1,)."""
+    equal = flags & (EQUAL | NO_PAIR) == EQUAL
+    begin = torch.zeros(equal.shape[0] * equal.shape[1] + 1, dtype=torch.int64)
+    torch.cumsum(equal.sum(-1).flatten(), 0, out=begin[1:])
+    return equal.nonzero()[:, 2].int(), begin
 
 
 def _dense(tensor: Tensor, axes: int) -> Tensor:

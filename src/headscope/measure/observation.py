@@ -1,8 +1,8 @@
 """What is seen of a batch.
 
 `LayerSums` are the large arrays, added to in place where they arise; `Seen` holds small numbers per layer, window and
-head. `observe` fills both from the A and Z of one layer. This is the version for any device; on a CPU `kernel.observe`
-does the same in one pass over each matrix.
+head. `Observing` fills both from the A and Z of one layer. This is the version for any device; on a CPU that of
+`kernel` does the same in one pass over each matrix.
 """
 
 from __future__ import annotations
@@ -145,26 +145,26 @@ def same_sentence(sentence: Tensor) -> Tensor:
     return (sentence.unsqueeze(-1) == sentence.unsqueeze(-2)) & (sentence >= 0).unsqueeze(-1)
 
 
-def observe(
-    attention: Tensor,
-    output: Tensor,
-    lengths: Tensor,
-    heads: slice,
-    tokens: Tokens,
-    options: Options,
-    sums: LayerSums,
-    seen: Seen,
-) -> None:
-    """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d), and the lengths of their values
-    (B, H, S), of these heads; `sums` and `seen` of all heads of this layer."""
-    sums, seen = sums.of(heads), seen.of(heads)
-    attention = attention.float() * tokens.real[:, None, :, None]
-    lines = attention_lines(attention, options.line_threshold)
-    _observe_attention(attention, lines, lengths, tokens, sums, seen)
-    output = output.float()
-    seen.mean_vector_share.copy_(mean_vector_share(output, tokens.part))
-    similarity = context_similarity(compared(output, tokens.part, options.similarity))
-    _observe_similarity(similarity, block_of(lines), tokens, options, sums, seen)
+@dataclass(frozen=True)
+class Observing:
+    """Of one batch."""
+
+    tokens: Tokens
+    options: Options
+
+    def __call__(
+        self, attention: Tensor, output: Tensor, lengths: Tensor, heads: slice, sums: LayerSums, seen: Seen
+    ) -> None:
+        """Add what heads of one layer show: attention (B, H, S, S), output (B, H, S, d), and the lengths of their
+        values (B, H, S), of these heads; `sums` and `seen` of all heads of this layer."""
+        tokens, options, sums, seen = self.tokens, self.options, sums.of(heads), seen.of(heads)
+        attention = attention.float() * tokens.real[:, None, :, None]
+        lines = attention_lines(attention, options.line_threshold)
+        _observe_attention(attention, lines, lengths, tokens, sums, seen)
+        output = output.float()
+        seen.mean_vector_share.copy_(mean_vector_share(output, tokens.part))
+        similarity = context_similarity(compared(output, tokens.part, options.similarity))
+        _observe_similarity(similarity, block_of(lines), tokens, options, sums, seen)
 
 
 def _observe_attention(

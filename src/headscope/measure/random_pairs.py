@@ -108,7 +108,7 @@ Draw = Callable[[Array, int, Array, np.uint64], tuple[Array, Array]]
 def compiled_draw() -> Draw:
     """`focal_of_random_pairs`, compiled where that can be had; otherwise it takes longer, and draws the same."""
     try:
-        from headscope.measure.compiled import library
+        from headscope.compiled import library
 
         compiled = library().headscope_random_pairs
     except ImportError:

@@ -75,6 +75,11 @@ class OwnAttention(NamedTuple):
         return self.eager(self.query, self.key, self.value, self.mask)
 
 
+def among_heads(shared: Tensor, heads: int) -> Tensor:
+    """(B, G, ...) -> (B, H, ...): H / G neighbouring heads share one."""
+    return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], 1)
+
+
 class Room:
     """Where the A of a batch is put together: one place for all layers of a pass that are of one shape."""
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
 from headscope.model.carrying import Carried, CarriedBy, matrix_of
+from headscope.model.compiled_attention import PlainCalls
 from headscope.model.probing import Call, Nudging, Probe
 from headscope.model.recording import (
     Enough,
@@ -85,6 +86,7 @@ class Capture:
             for layer, call in zip(numbers, mine, strict=True)
         }
         self._carried = self._carrying(mine)
+        self._plain = PlainCalls()
         self._watch = any(call.seen == "watch" for call in mine)
         self.places = {place.layer: place for place in self._plan.values()}
         self.paths = {self._plan[call.key].layer: call.path for call in mine}
@@ -178,7 +180,7 @@ class Capture:
         def whole(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
             receive(layer, attention, output)
 
-        self._pass(self.arguments(inputs, mask, types), whole, last, whole=True)
+        self._pass(self.arguments(inputs, mask, types), whole, last, True)
 
     def run_by_heads(
         self,
@@ -187,10 +189,14 @@ class Capture:
         receive: ReceiveHeads,
         last: int | None = None,
         types: Tensor | None = None,
+        each_by_itself: bool = False,
     ) -> None:
-        """The same, where the heads of a layer may come one after the other, which is faster where windows are long;
-        and with the lengths of the value vectors."""
-        self._pass(self.arguments(inputs, mask, types), receive, last, whole=False)
+        """The same, where the heads of a layer may come one after the other, and attention that is plain is computed
+        by headscope, which is faster; and with the lengths of the value vectors.
+
+        each_by_itself: to put each layer to the test by itself, the model goes on with what its own attention puts out.
+        """
+        self._pass(self.arguments(inputs, mask, types), receive, last, False, each_by_itself)
 
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
@@ -213,10 +219,19 @@ class Capture:
             arguments["use_cache"] = False
         return arguments
 
-    def _pass(self, arguments: dict[str, Any], receive: ReceiveHeads, last: int | None, whole: bool) -> None:
+    def _pass(
+        self,
+        arguments: dict[str, Any],
+        receive: ReceiveHeads,
+        last: int | None,
+        whole: bool,
+        each_by_itself: bool = False,
+    ) -> None:
         carried = Carried(None) if whole else self._carried
         windows = len(arguments[self._takes])
-        recorder = Recorder(receive, self._plan, windows, self.head_width, last, whole, carried)
+        recorder = Recorder(
+            receive, self._plan, windows, self.head_width, last, whole, carried, self._plain, each_by_itself
+        )
         changed = {place.projection for place in self._plan.values() if not place.direct}
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from headscope.model.attention_parts import SomeHeads
+from headscope.model.attention_parts import among_heads
 
 CarriedBy = Literal["projection", "value"]
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
@@ -40,15 +40,15 @@ class Carried:
         self._factors: dict[int, Tensor] = {}
         self._lock = threading.Lock()
 
-    def lengths(self, layer: int, some: SomeHeads) -> Tensor:
-        """(B, H, K) float32, contiguous, where H counts these heads and K the keys."""
-        windows, heads, _, keys = some.attention.shape
-        if self.by is None or some.values is None:
-            return some.attention.new_full((windows, heads, keys), torch.nan, dtype=torch.float32)
-        values = some.values.float()
+    def lengths(self, layer: int, heads: slice, values: Tensor | None) -> Tensor | None:
+        """Of some heads: (B, H, K) float32, contiguous, where H counts these heads and K the keys. values: as in
+        `SomeHeads`. None where the lengths are not known."""
+        if self.by is None or values is None:
+            return None
+        values = values.float()
         if self.by == "value":
-            return _among_heads(_lengths(values), heads).contiguous()
-        factors = self._factor(layer)[some.heads]
+            return among_heads(_lengths(values), heads.stop - heads.start).contiguous()
+        factors = self._factor(layer)[heads]
         sharing = factors.view(values.shape[1], -1, *factors.shape[1:])
         return _lengths(values[:, :, None] @ sharing).flatten(1, 2)
 
@@ -86,11 +86,6 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _among_heads(shared: Tensor, heads: int) -> Tensor:
-    """(B, G, ...) -> (B, H, ...): H / G neighbouring heads share a value."""
-    return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], 1)
-
-
 def matrix_of(projection: nn.Module) -> Tensor | None:
     """(out, in), where the module is one that is known to hold it; None otherwise."""
     if isinstance(projection, nn.Linear):
@@ -107,7 +102,7 @@ def are_values(values: Tensor | None, attention: Tensor, output: Tensor) -> bool
         return False
     if output.shape != (windows, heads, queries, values.shape[3]):
         return False
-    return _close(attention.float() @ _among_heads(values, heads).float(), output)
+    return _close(attention.float() @ among_heads(values, heads).float(), output)
 
 
 def is_matrix(projection: nn.Module, given: Tensor, returned: Any) -> bool:

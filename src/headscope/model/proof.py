@@ -148,7 +148,7 @@ def _draws_at_random(capture: Capture, inputs: Tensor, mask: Tensor | None) -> b
     runs: list[list[Tensor]] = [[], []]
     for run in runs:
         capture.run(inputs, mask, lambda layer, attention, output, run=run: run.append(output.sum()))  # type: ignore[misc]
-    return any(not torch.equal(one, other) for one, other in zip(*runs, strict=True))
+    return any(not (one == other or (one.isnan() and other.isnan())) for one, other in zip(*runs, strict=True))
 
 
 def _compared(
@@ -158,7 +158,7 @@ def _compared(
     with closing(Beside(capture, arguments, way)) as eager, closing(Beside(capture, arguments, None)) as default:
         layers = _Layers(capture, eager, default, mask)
         try:
-            capture.run_by_heads(inputs, mask, layers.receive, types=types)
+            capture.run_by_heads(inputs, mask, layers.receive, types=types, each_by_itself=True)
         except (HeadscopeError, NoMaps, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as problem:
@@ -193,8 +193,8 @@ class _Layers:
             self._differences = [0.0, 0.0, 0.0]
             self._rows: list[Tensor] = []
         output = output[..., : self._entering.shape[-1]]
-        off = 0.0 if self._own is None else self._largest(_difference(attention, self._own[:, heads]))
-        output_off = self._largest(_difference(output, self._entering[:, heads]))
+        off = 0.0 if self._own is None else self._off(attention, self._own[:, heads])
+        output_off = self._off(output, self._entering[:, heads])
         paid = (
             0.0 if self._mask is None else self._largest(attention.nan_to_num() * (self._mask == 0)[:, None, None, :])
         )
@@ -214,7 +214,7 @@ class _Layers:
         default = place.split(self._default.entering(self._layer), output)
         # What overflows is named when it is measured; two implementations need not overflow alike.
         finite = math.isfinite(self._largest(output))
-        largest = (self._largest(self._entering) if finite else 0.0) or 1.0
+        largest = self._largest(self._entering.nan_to_num(posinf=0, neginf=0)) or 1.0
         attention_off, output_off, paid = self._differences
         kind = output.dtype
         rows = torch.cat(self._rows)
@@ -225,7 +225,7 @@ class _Layers:
             output.shape[3],
             None if self._own is None else attention_off,
             output_off / largest,
-            self._largest(_difference(output, default)) / largest if finite else 0.0,
+            self._off(output, default) / largest if finite else 0.0,
             float(((rows - 1).abs() > 100 * TOLERANCE[kind]).float().mean()),
             paid,
             TOLERANCE[kind],
@@ -249,12 +249,16 @@ class _Layers:
         tensor = tensor.float()
         return float((tensor if self._keep is None else tensor.where(self._keep, 0)).abs().max())
 
+    def _off(self, one: Tensor, other: Tensor) -> float:
+        """Greatest difference, in those rows. 0 where both have overflowed, infinite where one has: whether to infinity
+        or to NaN, the order of a sum tells."""
+        off = self._largest(one - other)
+        if math.isfinite(off):
+            return off
+        same = (one == other) | ~(one.isfinite() | other.isfinite())
+        different = (one - other).where(~same, 0)
+        return self._largest(different.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf))
+
     def _of_tokens(self, rows: Tensor) -> Tensor:
         """The values of (B, H, S, 1) that belong to tokens."""
         return rows.flatten() if self._keep is None else rows[self._keep.expand_as(rows)]
-
-
-def _difference(one: Tensor, other: Tensor) -> Tensor:
-    """0 where both have overflowed alike, infinite where one has."""
-    same = (one == other) | (one.isnan() & other.isnan())
-    return (one - other).where(~same, 0).nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)

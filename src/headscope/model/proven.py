@@ -27,7 +27,8 @@ class Proof:
         attention = "" if self.attention is None else f"A to {short(self.attention)}, "
         unseen = "; it returns no A to compare" if self.attention is None else ""
         default = "" if self.implementation == "eager" else f"; Z under {self.implementation} to {short(self.default)}"
-        return f"captured exactly: {attention}Z to {short(self.output)}, {self.layers} layers{default}{unseen}"
+        how = "to rounding" if self.attention or self.output else "exactly"
+        return f"captured {how}: {attention}Z to {short(self.output)}, {self.layers} layers{default}{unseen}"
 
 
 def short(difference: float) -> str:

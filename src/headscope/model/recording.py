@@ -27,6 +27,7 @@ from transformers import AttentionInterface, PreTrainedConfig
 from headscope.errors import HeadscopeError
 from headscope.model.attention_parts import OwnAttention, Room, SomeHeads, heads_at_once, in_parts, windows_at_once
 from headscope.model.carrying import Carried
+from headscope.model.compiled_attention import Masks, PlainCalls, attend
 
 Own = Callable[..., tuple[Tensor, Tensor]]
 """A family's own attention function: Z as the model goes on with it, (B, S, H, d), and A (B, H, S, S)."""
@@ -223,7 +224,8 @@ class Recorder:
     """Hands on A and Z of the calls that have a place, and ends the pass after layer `last`.
 
     windows: B. width: d of the widest layer; zeros fill up the others. whole: whether all heads of a layer are wanted
-    at once. carried: knows the lengths of value vectors.
+    at once. carried: knows the lengths of value vectors; plain: which calls need not be left to the model's own
+    function. each_by_itself: the model goes on with what that puts out even so.
     """
 
     def __init__(
@@ -235,6 +237,8 @@ class Recorder:
         last: int | None,
         whole: bool,
         carried: Carried,
+        plain: PlainCalls,
+        each_by_itself: bool,
     ) -> None:
         self._show = receive
         self._width = width
@@ -247,22 +251,45 @@ class Recorder:
         self._waiting: tuple[Place, Tensor, Tensor | None] | None = None
         self._last_map = 0
         self._room = Room()
+        self._plain = plain
+        self._masks = Masks()
+        self._each_by_itself = each_by_itself
 
     def interface_call(self, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
+        number = self._calls["interface"]
         place = self._next("interface")
         if place is not None and not place.direct:
             output, attention = call.compute()
             self._waiting = place, attention, call.value
             return output
+        scaling = None if place is None or self._whole else self._plain.scaling(number, call, others)
+        if place is None or scaling is None:
+            output = self._own(place, call, module, others)
+        else:
+            output = self._compiled(place, call, scaling)
+            if self._each_by_itself:
+                output = self._own(None, call, module, others)
+        self._end(place)
+        return output
+
+    def _own(self, place: Place | None, call: OwnAttention, module: nn.Module, others: Mapping[str, Any]) -> Tensor:
+        """By the model's own function; handed on where there is a place."""
         outputs = []
         windows = windows_at_once(call, others)
         heads = call.query.shape[1] if self._whole else heads_at_once(call, module, others)
         for part in in_parts(call, windows, heads, self._room):
             outputs.append(part.output.transpose(1, 2))
             if place is not None:
-                self._receive(place.layer, part)
-        self._end(place)
+                self._receive(place.layer, part, self._carried.lengths(place.layer, part.heads, part.values))
         return torch.cat(outputs, 2) if len(outputs) > 1 else outputs[0]
+
+    def _compiled(self, place: Place, call: OwnAttention, scaling: float) -> Tensor:
+        windows, heads, queries, _ = call.query.shape
+        lengths = self._carried.lengths(place.layer, slice(0, heads), call.value)
+        output = call.value.new_empty(windows, queries, heads, call.value.shape[3])
+        for some in attend(call, scaling, self._masks.of(call), output, self._room):
+            self._receive(place.layer, some, None if lengths is None else lengths[:, some.heads])
+        return output
 
     def product(self, attention: Tensor, values: Tensor | None, output: Tensor) -> Tensor:
         place = self._next("watch")
@@ -271,7 +298,7 @@ class Recorder:
             values = None if values is None else by_windows(values, self._windows)
             self._last_map = attention.data_ptr()
             if place.direct:
-                self._receive(place.layer, _all_heads(attention, by_windows(output, self._windows), values))
+                self._receive_all(place.layer, attention, by_windows(output, self._windows), values)
                 self._end(place)
             else:
                 self._waiting = place, attention, values
@@ -283,7 +310,7 @@ class Recorder:
             return
         place, attention, values = self._waiting
         self._waiting = None
-        self._receive(place.layer, _all_heads(attention, place.split(joined, attention), values))
+        self._receive_all(place.layer, attention, place.split(joined, attention), values)
         self._end(place)
 
     def without_map(self, returned: Any) -> Any:
@@ -292,10 +319,17 @@ class Recorder:
             return returned
         return tuple(None if isinstance(one, Tensor) and one.data_ptr() == self._last_map else one for one in returned)
 
-    def _receive(self, layer: int, some: SomeHeads) -> None:
+    def _receive_all(self, layer: int, attention: Tensor, output: Tensor, values: Tensor | None) -> None:
+        some = SomeHeads(slice(0, attention.shape[1]), attention, output, values)
+        self._receive(layer, some, self._carried.lengths(layer, some.heads, values))
+
+    def _receive(self, layer: int, some: SomeHeads, lengths: Tensor | None) -> None:
         missing = self._width - some.output.shape[-1]
         output = nn.functional.pad(some.output, (0, missing)) if missing else some.output
-        self._show(layer, some.heads, some.attention, output, self._carried.lengths(layer, some))
+        if lengths is None:
+            windows, heads, _, keys = some.attention.shape
+            lengths = some.attention.new_full((windows, heads, keys), torch.nan, dtype=torch.float32)
+        self._show(layer, some.heads, some.attention, output, lengths)
 
     def _next(self, seen: str) -> Place | None:
         number = self._calls[seen]
@@ -305,10 +339,6 @@ class Recorder:
     def _end(self, place: Place | None) -> None:
         if place is not None and place.layer == self._last:
             raise Enough
-
-
-def _all_heads(attention: Tensor, output: Tensor, values: Tensor | None) -> SomeHeads:
-    return SomeHeads(slice(0, attention.shape[1]), attention, output, values)
 
 
 def by_windows(tensor: Tensor, windows: int) -> Tensor:
