@@ -173,6 +173,7 @@ def test_too_little_memory_is_told_in_one_sentence(place, monkeypatch, capsys):
 
     monkeypatch.setattr("headscope.folder.verifying.verify", hungry)
     monkeypatch.setattr(sys, "argv", ["headscope", "verify", str(place / "study")])
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 2
@@ -195,3 +196,23 @@ main()
     done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_python_clears_away_is_not_lost(place):
+    """In a finalizer nothing can be raised: Python prints a traceback and goes on as if nothing had been pressed."""
+    code = """
+import signal, sys, time
+import headscope.folder.verifying
+class Cleared:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def verify(*_):
+    Cleared()
+    time.sleep(30)
+headscope.folder.verifying.verify = verify
+sys.argv = "headscope verify study".split()
+from headscope.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=25)
+    assert (done.returncode, "Traceback" in done.stderr, "stopped" in done.stderr) == (130, False, True)

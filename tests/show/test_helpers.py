@@ -85,12 +85,15 @@ def test_an_error_is_the_same(study, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("after", [0.5, 2, 4])
+@pytest.mark.parametrize("after", [0, 1.5, 3.5])
 def test_an_interrupt_ends_all_processes_and_is_told_in_a_sentence(study, tmp_path, after):
     command = [sys.executable, "-m", "headscope", "figures", str(study.folder), "--out", str(tmp_path / "f")]
     mark = f"MARK={tmp_path}"
     environment = {**os.environ, "MARK": str(tmp_path)}
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment)
+    until = time.monotonic() + 30
+    while helpers._cores() > 1 and len(with_environment(mark)) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
     time.sleep(after)
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=60)[1]
