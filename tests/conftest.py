@@ -108,8 +108,9 @@ def browser():
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards of 16 windows, so that a small study has several."""
+    """Shards of 16 windows, so that a small study has several; each is on disk before the next."""
     monkeypatch.setattr("headscope.run.shards.WINDOWS_PER_SHARD", 16)
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", 0)
 
 
 @pytest.fixture(scope="session")

@@ -53,9 +53,10 @@ def digests_of(folder: Path) -> dict[str, str]:
 
 
 def started(*arguments: str | Path, **more: Any) -> subprocess.Popen[str]:
-    """The real command, in a process group of its own, with small shards."""
+    """The real command, in a process group of its own, with small shards that are on disk at once."""
     code = (
-        f"import headscope.run.shards; headscope.run.shards.WINDOWS_PER_SHARD = {WINDOWS_PER_SHARD}; "
+        "from headscope.run import checkpoints, shards; "
+        f"checkpoints.SECONDS, shards.WINDOWS_PER_SHARD = 0, {WINDOWS_PER_SHARD}; "
         "from headscope.cli import main; main()"
     )
     return subprocess.Popen(

@@ -26,6 +26,12 @@ SPECS = {"total": ("float64", (2, 3, 4, 4)), "count": ("int64", (2, 3)), "map": 
 IDENTITY = {"model": "a", "threshold": 0.3}
 
 
+@pytest.fixture(autouse=True)
+def every_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is on disk before the next; the tests below that say otherwise say it."""
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", 0)
+
+
 def arrays_of(shard: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(shard)
     return {
@@ -101,6 +107,68 @@ def test_the_disk_holds_only_a_few_shards(tmp_path: Path) -> None:
         assert len(files(tmp_path, "shard")) < 2 * FOLD + 1
 
 
+def test_shards_that_come_quickly_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("headscope.run.checkpoints.time.monotonic", lambda: now)
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", 30)
+    checkpoints = opened(tmp_path)
+    written = []
+    for shard, now in enumerate([12, 24, 36, 48, 60, 95, 140, 150, 171]):  # noqa: B007 - told to the clock
+        checkpoints.add(shard, f"windows {shard}", arrays_of(shard), 8)
+        checkpoints.flush()
+        written.append([path.name[:10] for kind in ("shard", "sum") for path in files(tmp_path, kind)])
+    assert written == [
+        [],
+        [],
+        ["sum-000003"],
+        ["sum-000003"],
+        ["sum-000003"],
+        ["sum-000003", "sum-000006"],
+        ["shard-0000", "sum-000003", "sum-000006"],
+        ["shard-0000", "sum-000003", "sum-000006"],
+        ["shard-0000", "sum-000006", "sum-000009"],
+    ]
+    checkpoints.close()
+    again = opened(tmp_path)
+    assert (sorted(again.fingerprints), again.told) == (list(range(9)), [])
+    assert_same(total_of(again, 9), total_of(filled(tmp_path / "whole", list(range(9))), 9))
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [3, 1, 0, 4, 2], [4, 3, 2, 1, 0]])
+@pytest.mark.parametrize("stopped", [1, 3, 5])
+def test_what_is_in_memory_alone_is_written_when_a_study_ends_without_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: list[int], stopped: int
+) -> None:
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", 10**9)
+    one = opened(tmp_path / "s")
+    for count, shard in enumerate(order[:stopped], 1):
+        one.add(shard, f"windows {shard}", arrays_of(shard), 8, last=count == len(order))
+    one.flush()
+    one.close()
+    again = opened(tmp_path / "s")
+    assert sorted(again.fingerprints) == sorted(order[:stopped])
+    for shard in order[stopped:]:
+        again.add(shard, f"windows {shard}", arrays_of(shard), 8)
+    assert_same(total_of(again, 5), total_of(filled(tmp_path / "whole", list(range(5))), 5))
+
+
+def test_results_that_are_written_need_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", 10**9)
+    checkpoints = filled(tmp_path, [0, 1, 2])
+    checkpoints.superfluous()
+    checkpoints.close()
+    assert not files(tmp_path, "*")
+
+
+def test_the_last_shard_waits_for_no_disk(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, [0, 1])
+    checkpoints.add(2, "windows 2", arrays_of(2), 8, last=True)
+    checkpoints.flush()
+    assert [path.name[:12] for path in files(tmp_path, "*")] == ["shard-000000", "shard-000001"]
+    checkpoints.close()
+    assert sorted(opened(tmp_path).fingerprints) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "delete", "empty"])
 def test_damage_to_any_one_file_costs_at_most_one_shard(tmp_path: Path, damage: str) -> None:
     count = 2 * FOLD + 3
@@ -125,7 +193,7 @@ def test_damage_to_any_one_file_costs_at_most_one_shard(tmp_path: Path, damage: 
             assert "damaged" in again.told[0]
             assert (f"shard {lost[0]} is measured again" if lost else "nothing was lost") in again.told[0]
         elif lost and lost[0] < count - 1:
-            assert again.told == [f"The checkpoint of shard {lost[0]} is missing; measured now."]
+            assert again.told == [f"There is no checkpoint of shard {lost[0]}; measured now."]
         for shard in lost:
             again.add(shard, f"windows {shard}", arrays_of(shard), 8)
         assert_same(total_of(again, count), whole)

@@ -88,7 +88,7 @@ def test_a_damaged_checkpoint_is_found_said_and_measured_again(
     assert digests(study.folder) == whole
     said = " ".join(capfd.readouterr().err.split())
     if damage == "deleted":
-        assert "The checkpoint of shard 5 is missing; measured now." in said
+        assert "There is no checkpoint of shard 5; measured now." in said
     else:
         assert "The checkpoint of shard 5 was damaged; shard 5 is measured again." in said
 
@@ -111,9 +111,22 @@ def test_a_full_disk_is_one_sentence_and_the_study_goes_on_after_space_is_made(
     assert digests(small_study(tiny, tmp_path / "s").folder) == whole
 
 
-def test_a_disk_that_fills_up_while_results_are_written_costs_nothing(
+def test_a_study_that_is_stopped_goes_on_with_what_was_not_on_disk_yet(
     tiny: Model, tmp_path: Path, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", 10**9)
+    stopped(tiny, tmp_path / "s")
+    assert [path.name[:10] for path in checkpoints(tmp_path / "s")] == ["sum-000007"]
+    for shard in range(7):
+        during(monkeypatch, shard, lambda: pytest.fail("nothing should be measured again"))
+    assert digests(small_study(tiny, tmp_path / "s").folder) == whole
+
+
+@pytest.mark.parametrize("seconds", [0, 10**9])
+def test_a_disk_that_fills_up_while_results_are_written_costs_nothing(
+    tiny: Model, tmp_path: Path, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    monkeypatch.setattr("headscope.run.checkpoints.SECONDS", seconds)
     with monkeypatch.context() as patch:
         patch.setattr("headscope.files.os.fsync", full_for("heads.csv"))
         with pytest.raises(HeadscopeError, match=r"heads\.csv can't be written: No space left on device"):

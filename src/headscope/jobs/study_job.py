@@ -91,8 +91,6 @@ class StudyJob:
 
         def finish(total: ExactSum, ran: Ran) -> None:
             kept = self._keep_example(folder)
-            if self._part.of == 1:  # only what is to be added to again needs its rest, and it is large
-                total.rest.clear()
             manifest = self._manifest(ran, weights_hash.result(), kept)
             self._keep_windows(folder, manifest, ran)
             write(folder, replace(manifest, seconds=round(time.perf_counter() - began, 3)), total)

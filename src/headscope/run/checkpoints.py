@@ -3,8 +3,12 @@
 A checkpoint is one safetensors file whose name carries its checksum, so a truncated or altered one is found and its
 shard run again. `shard-I` holds one shard; `sum-K` holds shards 0 to K-1 added up in order. The newest two sums are
 kept and every single shard since the older one: the disk never holds more than a few, and the loss of any one file
-costs at most one shard. Where numbers of every window are kept, `rows-I` holds those of one shard until the end; the
-loss of one costs the sums that hold its shard.
+costs at most what was measured from one to the next. Where numbers of every window are kept, `rows-I` holds those of
+one shard until the end; the loss of one costs the sums that hold its shard.
+
+To write one takes a second of a core where windows are long, and as long as that the next shard has to wait. So shards
+that come quickly are added up in memory until it has been `SECONDS` since all was on disk: that much a kill may cost,
+beside the shards that are being measured. Whoever ends a study in another way, with an error or Ctrl-C, has it written.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import itertools
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -42,7 +47,9 @@ FOLDER = "unfinished"
 PLAN = "plan.json"
 LOCK = ".lock"
 FOLD = 4
-"""Shards from one sum on disk to the next."""
+"""Single shards on disk that a sum is made of."""
+SECONDS = 30.0
+"""Of measuring, that may be in memory alone."""
 
 _NAME = re.compile(r"(sum|shard|rows)-(\d{6})-([0-9a-f]{64})\.safetensors")
 _PART = re.compile(r"(sum|shard|rows)-\d{6}\.safetensors\.part")
@@ -80,6 +87,8 @@ class Checkpoints:
         self._sums: dict[int, Path] = {}
         self._sum = ExactSum()
         self._summed = 0
+        self._unwritten = False
+        self._all_written_at = time.monotonic()
         self._writer: ThreadPoolExecutor | None = None
         self._writing: Future[None] | None = None
 
@@ -100,14 +109,15 @@ class Checkpoints:
             self._find()
         write_atomically(plan, json.dumps(identity, indent=1).encode())
 
-    def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int) -> None:
+    def add(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, last: bool = False) -> None:
         """Keep one finished shard; its arrays are handed over. This waits until they are let go, because the next shard
-        takes as much memory again, but not until the disk has all of them."""
+        takes as much memory again, but not until the disk has all of them. last: no other will come, so there is no
+        time to wait for the disk in."""
         self.flush()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "checkpoints")
         let_go = threading.Event()
-        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size, let_go)
+        self._writing = self._writer.submit(self._keep, index, fingerprint, arrays, batch_size, last, let_go)
         self._writing.add_done_callback(lambda _: let_go.set())
         let_go.wait()
 
@@ -122,9 +132,16 @@ class Checkpoints:
         if writing is not None:
             writing.result()
 
+    def superfluous(self) -> None:
+        """The results are written: what is in memory alone need not be."""
+        self._unwritten = False
+
     def close(self) -> None:
+        """Write what is in memory alone."""
         if self._writer is not None:
             self._writer.shutdown()
+        if self._unwritten:
+            self._write_sum()
 
     def total(self, count: int) -> ExactSum:
         """The first `count` shards added up, in order; of nothing where there is none. They must be all there are."""
@@ -142,19 +159,36 @@ class Checkpoints:
         self.flush()
         return (_arrays(self._rows[index]) for index in sorted(self._rows))
 
-    def _keep(self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, let_go: threading.Event) -> None:
+    def _keep(
+        self, index: int, fingerprint: str, arrays: Arrays, batch_size: int, last: bool, let_go: threading.Event
+    ) -> None:
         if self._row_specs:
             rows = {name: arrays.pop(name) for name in self._row_specs}
             self._rows[index] = self._write("rows", index, self._pieces([fingerprint], batch_size, rows))
         is_next = index == self._summed
-        pieces = self._pieces([fingerprint], batch_size, arrays)
-        self._singles[index] = self._write("shard", index, self._letting_go(pieces, arrays, is_next, let_go))
+        if is_next and (self._unwritten or last or not self._due()):
+            self._unwritten = False  # should adding fail, the sum is none
+            self._sum.add(arrays)
+            self._unwritten = True
+            arrays.clear()
+            let_go.set()
+        else:
+            pieces = self._pieces([fingerprint], batch_size, arrays)
+            self._singles[index] = self._write("shard", index, self._letting_go(pieces, arrays, is_next, let_go))
         self._summed += is_next
         self._count_in(index, fingerprint, batch_size)
         self._add_waiting()
-        if self._summed - max(self._sums, default=0) >= FOLD:
+        if not self._unwritten:
+            self._all_written_at = time.monotonic()
+        newest = max(self._sums, default=0)
+        singles = sum(newest <= single < self._summed for single in self._singles)
+        if not last and (singles >= FOLD or (self._unwritten and self._due())):
             self._write_sum()
             self._prune()
+
+    def _due(self) -> bool:
+        """Whether enough was measured since all was on disk."""
+        return time.monotonic() - self._all_written_at >= SECONDS
 
     def _letting_go(
         self, pieces: Iterator[Piece], arrays: Arrays, is_next: bool, let_go: threading.Event
@@ -179,6 +213,8 @@ class Checkpoints:
         fingerprints = [self.fingerprints[i] for i in range(self._summed)]
         pieces = self._pieces(fingerprints, self.batch_size or 0, self._sum.whole | rest)
         self._sums[self._summed] = self._write("sum", self._summed, pieces)
+        self._unwritten = False
+        self._all_written_at = time.monotonic()
 
     def _count_in(self, index: int, fingerprint: str, batch_size: int) -> None:
         self.fingerprints[index] = fingerprint
@@ -259,7 +295,7 @@ class Checkpoints:
             then = f"{_shards(again)} measured again" if again else "nothing was lost by it"
             self.told.append(f"The checkpoint {what} was damaged; {then}.")
         if gaps:
-            self.told.append(f"The checkpoint of {_shards(gaps, plain=True)} is missing; measured now.")
+            self.told.append(f"There is no checkpoint of {_shards(gaps, plain=True)}; measured now.")
 
     def _read(self, path: Path, expected: str, kind: str, number: int) -> _Found | None:
         """None where the file is damaged or not of this study."""

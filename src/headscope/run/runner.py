@@ -88,6 +88,7 @@ class Run:
         self._called = called or f"Measuring {model.name}"
         self._fingerprints: list[str] = []
         self._measured = 0
+        self._cut = 0
         self._read_all = threading.Event()
         self._proof: Proof | None = None
 
@@ -108,6 +109,7 @@ class Run:
             if not total.whole:
                 total = ExactSum({name: np.zeros(shape, dtype) for name, (dtype, shape) in specs.items()})
             result = finish(total, self._ran(engine, kept))
+            kept.superfluous()
         checkpoints.clear(self._folder)
         return result
 
@@ -125,9 +127,10 @@ class Run:
 
         to_do = self._to_do(self._proved(_ahead(self._shards(), AHEAD)), dict(kept.fingerprints), tick)
         with closing(engine.run(to_do, tick, bar.say)) as measured:
-            for done in measured:
+            for number, done in enumerate(measured, len(kept.fingerprints) + 1):
                 index = done.shard.index
-                kept.add(index, self._fingerprints[index], done.arrays, done.batch_size)
+                last = self._read_all.is_set() and number == self._cut
+                kept.add(index, self._fingerprints[index], done.arrays, done.batch_size, last)
                 del done  # its arrays are large, and the next shard takes a while
         changed = self._source.changed()
         if changed:
@@ -139,7 +142,9 @@ class Run:
     def _shards(self) -> Iterator[Shard]:
         per_shard, part = self._source.windows_per_shard, self._part
         wanted = (lambda window: part.holds(window, per_shard)) if part.of > 1 else None
-        yield from cut_shards(self._source.windows(wanted), per_shard)
+        for shard in cut_shards(self._source.windows(wanted), per_shard):
+            self._cut += 1
+            yield shard
         self._read_all.set()
 
     def _proved(self, shards: Iterable[Shard]) -> Iterator[Shard]:
