@@ -29,8 +29,11 @@ def test_most_texts_decide(tiny) -> None:
 
 
 def test_only_the_first_texts_are_looked_at(tiny) -> None:
+    """And no more of them than decide."""
+    texts = [SHORT] * (LOOKED_AT // 2 + 1) + [LONG] * LOOKED_AT
+    assert looked(as_texts(texts), tiny.tokenizer) == FirstLook(LOOKED_AT, LOOKED_AT // 2 + 1)
     texts = [LONG] * LOOKED_AT + [SHORT] * 3 * LOOKED_AT
-    assert looked(as_texts(texts), tiny.tokenizer) == FirstLook(LOOKED_AT, 0)
+    assert looked(as_texts(texts), tiny.tokenizer) == FirstLook(LOOKED_AT // 2, 0)
 
 
 def test_what_is_decided_is_said() -> None:
@@ -68,5 +71,5 @@ def test_unusable_records_before_and_after_the_look_are_counted_once(tiny, tmp_p
 
 
 def test_a_few_books_are_enough_to_look_at(tiny, monkeypatch) -> None:
-    monkeypatch.setattr("headscope.corpus.short_texts.CHARACTERS", 2 * len(LONG))
+    monkeypatch.setattr("headscope.corpus.short_texts.CHARACTERS", 4 * len(LONG))
     assert looked(as_texts([LONG] * 50), tiny.tokenizer).texts == 2

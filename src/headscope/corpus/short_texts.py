@@ -16,9 +16,11 @@ CHARACTERS = 2**22
 
 @dataclass(frozen=True)
 class FirstLook:
-    """Texts that hold a token, and how many of them are shorter than a window. longest: tokens of the longest of all
-    texts, where all were looked at and all are shorter; otherwise None. whole: they are pairs or token ids, one window
-    each."""
+    """Texts that hold a token, as many as it took to decide, and how many of them are shorter than a window.
+
+    longest: tokens of the longest of all texts, where all were looked at and all are shorter; otherwise None. whole:
+    they are pairs or token ids, one window each.
+    """
 
     texts: int
     shorter: int
@@ -47,7 +49,11 @@ def first_look(texts: Texts, cutter: Cutter) -> FirstLook:
     first = texts.first(LOOKED_AT, CHARACTERS)
     if any(text.is_one_window for text in first):
         return FirstLook(len(first), 0, whole=True)
-    sizes = [cutter.size_up_to_a_window(text) for text in first]
+    sizes: list[int] = []
+    for text in first:
+        sizes.append(cutter.size_up_to_a_window(text))
+        if 2 * sum(size >= cutter.content for size in sizes) >= len(first):
+            break  # whatever the others are, short windows are left out
     every = len(first) < LOOKED_AT and sum(len(text.text) for text in first) < CHARACTERS
     longest = max(sizes) if every and any(sizes) and max(sizes) < cutter.content else None
     return FirstLook(sum(size > 0 for size in sizes), sum(0 < size < cutter.content for size in sizes), longest)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ __all__ = [
     "stack",
     "unpadded",
 ]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -292,33 +294,43 @@ class Cutter:
     def _window(self, layout: Layout, counts: Counts) -> Window:
         """The newest of those counted."""
         length, size, text = self._options.length, len(layout.tokens), layout.text.text
-        padded = np.full(length, self._pad, dtype=np.int64)
-        kinds = np.full(length, WORD, dtype=np.int8)
-        sentence = np.full(length, -1, dtype=np.int32)
-        special = np.zeros(length, dtype=np.bool_)
-        start = np.zeros(length, dtype=np.int64)
-        end = np.zeros(length, dtype=np.int64)
-        for place, (token, left, right) in enumerate(layout.tokens):
-            padded[place] = token
+        special: list[bool] = []
+        sentence, kinds, starts, ends = [], [], [], []
+        for token, left, right in layout.tokens:
             if left == ADDED:
-                special[place] = True
-                continue
-            piece = text[left:right]
-            stripped = piece.lstrip()
-            left += len(piece) - len(stripped) if stripped else 0
-            start[place], end[place] = left, right
-            if token in self._special and token != self._tokenizer.unk_token_id:
-                special[place] = True
+                number, kind, left, right = -1, SPECIAL, 0, 0
             else:
-                sentence[place] = layout.sentence_of(left, not stripped)
-                kinds[place] = kind_of(stripped.rstrip())
-        kinds[special] = SPECIAL
+                piece = text[left:right]
+                stripped = piece.lstrip()
+                left += len(piece) - len(stripped) if stripped else 0
+                if token in self._special and token != self._tokenizer.unk_token_id:
+                    number, kind = -1, SPECIAL
+                else:
+                    number, kind = layout.sentence_of(left, not stripped), kind_of(stripped.rstrip())
+            special.append(kind == SPECIAL)
+            sentence.append(number)
+            kinds.append(kind)
+            starts.append(left)
+            ends.append(right)
         kinds[0] = FIRST
-        types = None
-        if layout.types is not None:
-            types = np.zeros(length, dtype=np.int64)
-            types[:size] = layout.types
-        return Window(padded, size, sentence, kinds, special, start, end, layout.text, counts.texts - 1, types=types)
+
+        def padded(values: Sequence[int] | NDArray[np.int64], padding: int, dtype: type[Scalar]) -> NDArray[Scalar]:
+            array = np.full(length, padding, dtype=dtype)
+            array[:size] = values
+            return array
+
+        return Window(
+            padded([token.id for token in layout.tokens], self._pad, np.int64),
+            size,
+            padded(sentence, -1, np.int32),
+            padded(kinds, WORD, np.int8),
+            padded(special, False, np.bool_),
+            padded(starts, 0, np.int64),
+            padded(ends, 0, np.int64),
+            layout.text,
+            counts.texts - 1,
+            types=None if layout.types is None else padded(layout.types, 0, np.int64),
+        )
 
 
 def cut_all(
