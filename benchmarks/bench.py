@@ -336,9 +336,9 @@ def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
         rows.append(time_per_window(*arguments, **more))
         return {"time": rows}
 
-    yield row(BASE, effort.of(384, 16, quick=64), rounds, [])
+    yield row(BASE, effort.of(384, 16, quick=64), fewer, [])
     if MPNET.is_dir() and not effort.quick:
-        yield row(REAL, effort.of(384, 16), rounds, [])
+        yield row(REAL, effort.of(384, 16), fewer, [])
         yield row(REAL, effort.of(64, 8), rounds, ["plain_script"])
     if others and not effort.quick:
         yield row(BASE, effort.of(64, 16), rounds, others)
@@ -351,8 +351,8 @@ def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
 
 
 def measure_checkpoints(effort: Effort, results: dict[str, Any]) -> Found:
-    """What it costs to keep what is measured, by the clock."""
-    row = time_per_window(BUILT_IN, effort.of(1000, 16), effort.of(5, 1), [UNKEPT])
+    """What it costs to keep what is measured, by the clock, in a study that is long enough for it."""
+    row = time_per_window(BUILT_IN, effort.of(3000, 16), effort.of(3, 1), [UNKEPT])
     ratios = row["ratio_to_headscope"][UNKEPT]
     yield {"checkpoints": {name: 1 / ratio - 1 for name, ratio in ratios.items()}}
 

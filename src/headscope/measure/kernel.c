@@ -1,8 +1,8 @@
 /* `Observing` for the CPU, and random pairs: what `kernel.py` calls.
 
 The matrices of one window and head fit in the cache, those of a batch do not; so a window is finished before the next
-is touched, whose matrices are fetched meanwhile, and all windows of a head before the next head, whose sums are others. The definitions are those of
-`definitions.py`; the tests hold both to the same reference.
+is touched, whose matrices are fetched meanwhile, and all windows of a head before the next head, whose sums are others.
+The definitions are those of `definitions.py`; the tests hold both to the same reference.
 
 The order of every sum, and with it every bit, is the same on all machines (see `vectors.h`) but for the product Z times
 its transpose, whose sums may round once less where the machine multiplies and adds in one step. */
