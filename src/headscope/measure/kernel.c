@@ -41,7 +41,7 @@ typedef struct {
     const uint8_t *part;                                 /* (B, S) */
     const int8_t *flags;                                 /* (B, S, S) */
     const double *by_distance;                           /* (B, 3, S) */
-    const int64_t *equal_begin; /* (B * S + 1,): of row i of window b, where in `equal` its pairs of equal tokens begin */
+    const int64_t *equal_begin; /* (B * S + 1,): where in `equal` the pairs of equal tokens of row i of window b begin */
     const int32_t *equal;       /* j of each */
     const int64_t *coarse_edges;
     double *attention_sum_on_lines, *attention_sum_without_lines, *similarity_sum; /* (all heads, S, S) */

@@ -1,5 +1,5 @@
-/* Attention as nearly all families write it out: softmax(Q Kᵀ · scaling + mask) V, some heads of a layer in all windows of
-a batch; what `plain_attention.py` calls, which proves that a model's own function is this.
+/* Attention as nearly all families write it out: softmax(Q Kᵀ · scaling + mask) V, some heads of a layer in all windows
+of a batch. `compiled_attention.py` calls it, after it has shown that a model's own function is this.
 
 A row of A is made while it is in the cache, and multiplied with the values at once. Where a mask ends a row, as in a
 decoder, nothing is computed that is 0. */
@@ -11,14 +11,14 @@ decoder, nothing is computed that is 0. */
 
 #include "vectors.h"
 
-enum { ROWS = 4, ACROSS = REGISTER == 64 ? 4 : 2, COLUMNS = ACROSS * AT_ONCE };
-/* ROWS by COLUMNS of Q times the transpose of K are made at once, in registers; */
-enum { TOGETHER = 8, OF_TOGETHER = REGISTER == 64 ? 8 : 4, VALUES = 2 * AT_ONCE };
-/* TOGETHER rows of A one after the other; and OF_TOGETHER by VALUES of A times V. */
+/* TOGETHER rows of A are made before they are multiplied with V. In registers, at once: ROWS by COLUMNS of Q times the
+transpose of K, and OF_TOGETHER by VALUES of A times V. */
+enum { TOGETHER = 8, ROWS = 4, ACROSS = REGISTER == 64 ? 4 : 2, COLUMNS = ACROSS * AT_ONCE };
+enum { OF_TOGETHER = REGISTER == 64 ? 8 : 4, VALUES = 2 * AT_ONCE };
 
-/* Field for field what `plain_attention.Call` declares. B windows, H heads at hand, of which `first` is the number of the
-first among all heads of the layer; `sharing` neighbouring heads have one key. Strides count elements; the last axis of
-each array is dense, and the attention wholly. */
+/* Field for field what `compiled_attention.Call` declares. B windows, H heads at hand, of which `first` is the number of
+the first among all heads of the layer; `sharing` neighbouring heads have one key. Strides count elements; the last axis
+of each array is dense, and the attention wholly. */
 typedef struct {
     int64_t windows, heads, first, sharing, queries, keys, width, value_width;
     int64_t query_window, query_head, query_token;
@@ -159,7 +159,8 @@ static void attend(const Call *call, Room *room, int64_t b, int64_t place) {
         int64_t end = 0;
         for (int64_t r = i; r < i + TOGETHER && r < call->queries; r++)
             if (end_of(call, room, b, h, r) > end) end = end_of(call, room, b, h, r);
-        for (int64_t r = 0; r < TOGETHER; r += ROWS) multiply_keys(call, room, query, i + r, room->rows + r * padded, end);
+        for (int64_t r = 0; r < TOGETHER; r += ROWS)
+            multiply_keys(call, room, query, i + r, room->rows + r * padded, end);
         for (int64_t r = 0; r < TOGETHER; r++) {
             float *row = room->rows + r * padded;
             if (i + r >= call->queries) break;
