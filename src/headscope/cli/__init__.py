@@ -4,6 +4,9 @@ Heavy imports stand inside the commands, so that `headscope --help` is instant.
 """
 
 import _thread
+import atexit
+import gc
+import os
 import signal
 import sys
 import threading
@@ -12,6 +15,11 @@ from contextlib import suppress
 
 def main() -> None:
     sys.unraisablehook = _interrupt_again
+    # What numpy multiplies here is small: two threads of its library wait for each other, and take the core of a helper
+    # that draws. It looks when it is loaded, and so do those of the processes that are started here.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # At its end Python looks for garbage once more: among millions of objects of figures, half a second for nothing.
+    atexit.register(gc.freeze)
     try:
         from headscope.cli.app import main as run
     except KeyboardInterrupt:

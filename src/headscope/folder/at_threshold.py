@@ -52,7 +52,7 @@ def table_at(name: str, table: pd.DataFrame, high: HighPairs, gives: Traits) -> 
 
     known = columns(gives)
     made = {}
-    for kept in kept_columns([str(column) for column in table.columns], gives):
+    for kept in kept_columns(table.columns.tolist(), gives):
         pooled = known[kept].pooled
         if pooled is None:
             made[kept] = table[kept].to_numpy()

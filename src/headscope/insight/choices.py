@@ -145,7 +145,7 @@ def nearest_and_farthest(study: StudyFolder, layers: Sequence[int] | None = None
     """(layer, head) of the smallest and of the largest mean distance; one where there is but one head with pairs."""
     study.column("heads", "mean_distance")  # Where it is absent, that is said: of images at another threshold.
     table = study.heads if layers is None else study.heads[study.heads.layer.isin(layers)]
-    with_pairs = table.dropna(subset="mean_distance")
+    with_pairs = table[table["mean_distance"].notna()]
     enough = with_pairs[with_pairs.pairs_per_window >= FEW_PAIRS]
     table = with_pairs if enough.empty else enough
     if table.empty:

@@ -49,7 +49,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     if chance is not None and mean_chance is not None:
         axes.plot(bins[:-1] + 0.5, chance, label=f"chance: mean {mean_chance:.1f}", **style.CHANCE)
     if chance is not None or any(histograms[choices.place_of(study, layer)].any() for layer in chosen):
-        axes.set_yscale("log")
+        style.logarithmic(axes)
     axes.set_xlim(bins[0], bins[-1])
     axes.set_xlabel("distance j − i in tokens")
     axes.set_ylabel("share of high pairs")

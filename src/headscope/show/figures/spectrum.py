@@ -49,7 +49,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
         axes.stairs(counts / total, bins, baseline=None, color=colour, linewidth=1.1, label=label)
     axes.axvline(threshold, **style.CHANCE)
     if any(spectrum(study, layer).any() for layer in chosen):
-        axes.set_yscale("log")
+        style.logarithmic(axes)
     else:
         axes.set_ylim(0, 1)
     axes.set_xlim(-1, 1)

@@ -22,7 +22,7 @@ from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, Liste
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullFormatter
 from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -285,6 +285,29 @@ def token_ticks(axes: Axes, length: int) -> None:
         axis.set_major_locator(MultipleLocator(step))
     axes.set_xlim(-0.5, length - 0.5)
     axes.set_ylim(length - 0.5, -0.5)
+
+
+def logarithmic(axes: Axes) -> None:
+    """Have y go by powers of ten, from one to the next at least. They are written in plain characters: mathtext, which
+    matplotlib has for them, takes a fifth of a second to get ready."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < 10 * low:
+        axes.set_ylim(10.0 ** np.floor(np.log10(low)), 10.0 ** np.ceil(np.log10(high)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def power_of_ten(value: float) -> str:
+    """
+    >>> power_of_ten(1e-12), power_of_ten(1), power_of_ten(1000), power_of_ten(1e5)
+    ('10⁻¹²', '1', '1,000', '10⁵')
+    """
+    power = round(np.log10(value))
+    return f"{10**power:,}" if 0 <= power <= 3 else "10" + str(power).translate(_SUPERSCRIPT)
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def nothing(axes: Axes, text: str = "no high pairs") -> None:

@@ -76,20 +76,20 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
     _curves(many, of_layers("pairs_per_window"), colours)
     many.set_ylabel("pairs")
     if (of_layers("pairs") > 0).any():
-        many.set_yscale("log")
+        style.logarithmic(many)
     _curves(distance, of_layers("mean_distance"), colours)
     usual = distance_chance(study)
     if usual is not None:
         distance.axhline(usual, **style.CHANCE)
     distance.set_ylabel("tokens")
-    distance.set_ylim(bottom=0)
+    _from_zero(distance)
     for axes, name in ((sentence, "same_sentence"), (repeat, "repeat")):
         shares = of_layers(f"{name}_probability")
         _curves(axes, _lift(shares, of_layers(f"{name}_chance_by_distance")), colours)
         _curves(axes, _lift(shares, of_layers(f"{name}_chance")), colours, **PLAIN)
         axes.axhline(1, **style.CHANCE)
         axes.set_ylabel("lift")
-        axes.set_ylim(bottom=0)
+        _from_zero(axes)
     for name, colour in (("same_sentence", SENTENCE), ("repeat", REPEAT)):
         shares = of_heads(f"{name}_probability")
         for chance, look in ((f"{name}_chance_by_distance", {}), (f"{name}_chance", PLAIN)):
@@ -120,7 +120,7 @@ TITLES = (
     "same sentence",
     "repeated tokens",
     "heads over chance",
-    "heads of the last layer that look far",
+    "last layer: heads that look far",
 )
 
 
@@ -128,6 +128,11 @@ def _curves(axes: Axes, values: NDArray[np.float64], colours: Sequence[Any], **l
     """values: (T, curves)"""
     for curve, colour in zip(values.T, colours, strict=True):
         axes.plot(THRESHOLDS, curve, color=colour, **look)
+
+
+def _from_zero(axes: Axes) -> None:
+    """Up to a little over the highest of what is drawn, so that no curve hides on the frame."""
+    axes.set_ylim(0, 1.06 * max(axes.get_ylim()[1], 1e-9))
 
 
 def _lift(shares: NDArray[np.float64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
