@@ -63,7 +63,7 @@ lock:
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py constraints.txt src/headscope/model/attention.c src/headscope/measure/kernel.c src/headscope/vectors.h
+$(STAMP): pyproject.toml setup.py constraints.txt src/headscope/model/attention.c src/headscope/model/linear.c src/headscope/measure/kernel.c src/headscope/vectors.h
 	$(PYTHON) -c 'import sys; sys.exit("headscope needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'

@@ -1,6 +1,6 @@
-"""Builds the compiled part, attention and what is counted of it: on x86-64 once for each generation of processors, one
-of which is chosen when it is loaded. Where there is no compiler headscope is installed without it, and measures in
-plain torch."""
+"""Builds the compiled part, linear layers, attention and what is counted of it: on x86-64 once for each generation of
+processors, one of which is chosen when it is loaded. Where there is no compiler headscope is installed without it, and
+measures in plain torch."""
 
 import platform
 import sys
@@ -18,7 +18,7 @@ setup(
     ext_modules=[
         Extension(
             f"headscope.{name}",
-            ["src/headscope/model/attention.c", "src/headscope/measure/kernel.c"],
+            [f"src/headscope/{name}.c" for name in ("model/attention", "model/linear", "measure/kernel")],
             include_dirs=["src/headscope"],
             depends=["src/headscope/vectors.h"],
             extra_compile_args=["-std=gnu11", "-O3", "-Wno-psabi", *flags],

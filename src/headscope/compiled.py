@@ -1,4 +1,5 @@
-"""The compiled part, `attention.c` of the model and `kernel.c` of the measures: which of its builds is loaded.
+"""The compiled part, `linear.c` and `attention.c` of the model and `kernel.c` of the measures: which of its builds is
+loaded.
 
 It is built when headscope is installed (`setup.py`), on x86-64 for several generations of processors. It is called by
 ctypes, which lets other threads run meanwhile.

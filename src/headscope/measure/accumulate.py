@@ -87,13 +87,17 @@ class ShardOfMeasures:
         observe = self._observer(tokens, options)
         of_layers = {layer: (self._sums[index], seen.layer(index)) for index, layer in enumerate(layers)}
 
+        turn = ExitStack()
+
         def receive(layer: int, heads: slice, attention: Tensor, output: Tensor, lengths: Tensor) -> None:
-            if layer in of_layers:
-                # Another batch may come with other heads at once.
-                with ExitStack() as turns:
-                    for head in range(heads.start, heads.stop):
-                        turns.enter_context(in_turn((layer, head)))
-                    observe(attention, output, lengths, heads, *of_layers[layer])
+            if layer not in of_layers:
+                return
+            # A layer at a time: close behind another, head by head, a batch would wait again and again.
+            if heads.start == 0:
+                turn.enter_context(in_turn(layer))
+            observe(attention, output, lengths, heads, *of_layers[layer])
+            if heads.stop == self._what.heads:
+                turn.close()
 
         inputs = (tokens.ids, tokens.real.long()) if batch.pixels is None else capture.inputs(batch)
         types = None if batch.types is None else capture.types(batch)

@@ -21,6 +21,7 @@ from headscope.corpus.windows import Batch
 from headscope.errors import HeadscopeError
 from headscope.model.carrying import Carried, CarriedBy, matrix_of
 from headscope.model.compiled_attention import PlainCalls
+from headscope.model.compiled_linear import Products, multiplying
 from headscope.model.probing import Call, Nudging, Probe
 from headscope.model.recording import (
     Enough,
@@ -87,6 +88,7 @@ class Capture:
         }
         self._carried = self._carrying(mine)
         self._plain = PlainCalls()
+        self._products = Products()
         self._watch = any(call.seen == "watch" for call in mine)
         self.places = {place.layer: place for place in self._plan.values()}
         self.paths = {self._plan[call.key].layer: call.path for call in mine}
@@ -192,7 +194,7 @@ class Capture:
         each_by_itself: bool = False,
     ) -> None:
         """The same, where the heads of a layer may come one after the other, and attention that is plain is computed
-        by headscope, which is faster; and with the lengths of the value vectors.
+        by headscope, as are linear layers, which is faster; and with the lengths of the value vectors.
 
         each_by_itself: to put each layer to the test by itself, the model goes on with what its own attention puts out.
         """
@@ -236,6 +238,8 @@ class Capture:
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
             stack.enter_context(attention_implementation(self._network, "eager"))
+            if not whole:
+                stack.enter_context(multiplying(self._network, self._products))
             if changed:
                 stack.enter_context(entering(self._network, changed, lambda name, given: recorder.entered(given)))
             if self._watch:
