@@ -2,8 +2,8 @@
 
     python benchmarks/bench.py [--quick | --smoke] [--out benchmarks/results]
 
---quick takes the ratios to a bare forward pass alone, in three rounds, in some eight minutes: to judge a change before
-it lands. --smoke takes a few windows: to see that it runs.
+--quick takes the ratios to a bare forward pass alone, of fewer windows, in six to eight minutes: to judge a change
+before it lands. --smoke takes a few windows: to see that it runs.
 Contenders alternate within one run, each in a process of its own; every claim is the median of the ratios of
 neighbouring runs, with its spread.
 Writes results.json and results.md.
@@ -181,13 +181,16 @@ def ratio(seconds: dict[str, list[float]], name: str, to: str) -> dict[str, floa
     return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
 
 
-def time_per_window(model: str, count: int, rounds: int, others: list[str], length: int = 128) -> dict[str, Any]:
-    """headscope study end to end, a bare forward pass, and other contenders, over the same windows."""
+def race(model: str, count: int, rounds: int, names: list[str], length: int = 128) -> dict[str, list[float]]:
+    """Seconds of each contender over the same windows, round by round."""
     with ExitStack() as stack:
-        racers = {
-            name: stack.enter_context(closing(Racer(name, model, count, length))) for name in (BARE, STUDY, *others)
-        }
-        seconds = alternate(racers, rounds)
+        racers = {name: stack.enter_context(closing(Racer(name, model, count, length))) for name in names}
+        return alternate(racers, rounds)
+
+
+def time_per_window(model: str, count: int, rounds: int, others: list[str], length: int = 128) -> dict[str, Any]:
+    """headscope study end to end, a bare forward pass, and other contenders."""
+    seconds = race(model, count, rounds, [BARE, STUDY, *others], length)
     return {
         "model": model,
         "windows": count,
@@ -233,7 +236,7 @@ began = time.perf_counter()
 import sys, torch, transformers
 tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
 network = transformers.AutoModel.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
-inputs = tokenizer("word " * 126, return_tensors="pt", truncation=True, max_length=128)
+inputs = tokenizer(sys.argv[2], return_tensors="pt", truncation=True, max_length=128)
 with torch.inference_mode():
     network(**inputs)
 print(json.dumps({"seconds": time.perf_counter() - began}))
@@ -251,17 +254,18 @@ class Until(runner.Bar):
         super().advance(count)
 runner.Bar = Until
 with tempfile.TemporaryDirectory() as folder:
-    headscope.study(model, ["word " * 126], out=folder + "/s", progress=False)
+    headscope.study(model, [sys.argv[2]], out=folder + "/s", progress=False)
 """
 
-SENTENCE = "The ferryman sat on the steps, and the women waited for the ferryman."
-BY_INSPECT = f"""
+BY_INSPECT = """
 import json, sys, time
 began = time.perf_counter()
 import headscope
-headscope.inspect(headscope.load(sys.argv[1]), {SENTENCE!r}).telling_heads()
-print(json.dumps({{"seconds": time.perf_counter() - began}}))
+headscope.inspect(headscope.load(sys.argv[1]), sys.argv[2]).telling_heads()
+print(json.dumps({"seconds": time.perf_counter() - began}))
 """
+WINDOW = "word " * 126
+SENTENCE = "The ferryman sat on the steps, and the women waited for the ferryman."
 
 FIRST_RUN = """
 import json, tempfile, time
@@ -286,12 +290,12 @@ def memory(few: int, many: int, hidden: int) -> dict[str, Any]:
     }
 
 
-def start_up(folder: Path, code: str, repeats: int) -> dict[str, Any]:
+def start_up(folder: Path, code: str, text: str, repeats: int) -> dict[str, Any]:
     """From a cold interpreter to the first window, as the code times it, against the same by hand."""
     seconds: dict[str, list[float]] = {"by hand": [], "headscope": []}
     for _ in range(repeats):
-        seconds["by hand"].append(in_new_process(BY_HAND, str(folder))["seconds"])
-        seconds["headscope"].append(in_new_process(code, str(folder))["seconds"])
+        seconds["by hand"].append(in_new_process(BY_HAND, str(folder), text)["seconds"])
+        seconds["headscope"].append(in_new_process(code, str(folder), text)["seconds"])
     return {"seconds": {k: statistics.median(v) for k, v in seconds.items()}, **ratio(seconds, "headscope", "by hand")}
 
 
@@ -327,8 +331,7 @@ def main() -> None:
 
 
 def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
-    rounds = effort.of(5, 1, quick=3)
-    fewer = min(rounds, 3)
+    rounds = effort.of(3, 1)
     others = [name for name in ("nnsight", "transformer_lens") if has(name.replace("_", "-"))]
     rows: list[dict[str, Any]] = []
 
@@ -336,25 +339,25 @@ def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
         rows.append(time_per_window(*arguments, **more))
         return {"time": rows}
 
-    yield row(BASE, effort.of(384, 16, quick=64), fewer, [])
+    yield row(BASE, effort.of(384, 16, quick=64), rounds, [])
+    if MPNET.is_dir():
+        yield row(REAL, effort.of(384, 16, quick=64), rounds, [])
     if MPNET.is_dir() and not effort.quick:
-        yield row(REAL, effort.of(384, 16), fewer, [])
         yield row(REAL, effort.of(64, 8), rounds, ["plain_script"])
     if others and not effort.quick:
         yield row(BASE, effort.of(64, 16), rounds, others)
     if GTE.is_dir():
-        yield row(GTE.name, effort.of(1000, 16, quick=200), fewer, [])
-    yield row(BUILT_IN, effort.of(1000, 16, quick=400), fewer, [])
+        yield row(GTE.name, effort.of(1000, 16, quick=200), rounds, [])
+    yield row(BUILT_IN, effort.of(1000, 16, quick=400), rounds, [])
     if SMOLLM2.is_dir():
-        yield row(SMOLLM2.name, effort.of(400, 8, quick=32), fewer, [])
-    yield row(BASE, effort.of(224, 8, quick=16), fewer, [], length=512)
+        yield row(SMOLLM2.name, effort.of(400, 8, quick=32), rounds, [])
+    yield row(BASE, effort.of(224, 8, quick=16), rounds, [], length=512)
 
 
 def measure_checkpoints(effort: Effort, results: dict[str, Any]) -> Found:
     """What it costs to keep what is measured, by the clock, in a study that is long enough for it."""
-    row = time_per_window(BUILT_IN, effort.of(3000, 16), effort.of(3, 1), [UNKEPT])
-    ratios = row["ratio_to_headscope"][UNKEPT]
-    yield {"checkpoints": {name: 1 / ratio - 1 for name, ratio in ratios.items()}}
+    seconds = race(BUILT_IN, effort.of(3000, 16), effort.of(3, 1), [STUDY, UNKEPT])
+    yield {"checkpoints": {name: value - 1 for name, value in ratio(seconds, STUDY, UNKEPT).items()}}
 
 
 def measure_processes(effort: Effort, results: dict[str, Any]) -> Found:
@@ -413,9 +416,9 @@ def measure_memory(effort: Effort, results: dict[str, Any]) -> Found:
 
 def measure_start_up(effort: Effort, results: dict[str, Any]) -> Found:
     folder = MPNET if MPNET.is_dir() else Path(headscope.model.places.built_in_folder(BUILT_IN))
-    yield {"start_up": start_up(folder, BY_STUDY, effort.of(7, 1))}
+    yield {"start_up": start_up(folder, BY_STUDY, WINDOW, effort.of(7, 1))}
     built_in = Path(headscope.model.places.built_in_folder(BUILT_IN))
-    yield {"inspect": start_up(built_in, BY_INSPECT, effort.of(7, 1))}
+    yield {"inspect": start_up(built_in, BY_INSPECT, SENTENCE, effort.of(7, 1))}
 
 
 def measure_first_run(effort: Effort, results: dict[str, Any]) -> Found:
@@ -426,6 +429,17 @@ def measure_first_run(effort: Effort, results: dict[str, Any]) -> Found:
             for name in seconds:
                 seconds[name].append(in_new_process(FIRST_RUN, XDG_CACHE_HOME=kept, MPLCONFIGDIR=kept)["seconds"])
     yield {"first_run": {name: statistics.median(values) for name, values in seconds.items()}}
+
+
+def measure_sample(effort: Effort, results: dict[str, Any]) -> Found:
+    """What `make study` does after the set-up, on a machine where no library has kept anything yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {"XDG_CACHE_HOME": folder, "MPLCONFIGDIR": folder}
+        command = [sys.executable, "-m", "headscope", "study", "--out", f"{folder}/s"]
+        began = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True, env=os.environ | kept)
+        whole = time.perf_counter() - began
+        yield {"sample": {"whole": whole, "measuring": headscope.read(f"{folder}/s").manifest.seconds}}
 
 
 def measure_drawing(effort: Effort, results: dict[str, Any]) -> Found:
@@ -449,6 +463,7 @@ PARTS = {
     "memory": measure_memory,
     "start-up": measure_start_up,
     "first run": measure_first_run,
+    "the sample": measure_sample,
     "figures and report": measure_drawing,
 }
 """In this order; what is found is written at once."""
@@ -493,6 +508,11 @@ def as_table(results: dict[str, Any]) -> str:
     if "first_run" in results:
         more = results["first_run"]["first"] - results["first_run"]["later"]
         lines.append(f"| a first run, 16 windows of the built-in model | a later one | +{more:.1f} s |")
+    if "sample" in results:
+        whole, measuring = (results["sample"][name] for name in ("whole", "measuring"))
+        lines.append(
+            f"| headscope study of the sample texts, first run | | {whole:.1f} s, measuring {measuring:.1f} s |"
+        )
     if "drawing" in results:
         told = " and ".join(f"{name} {seconds:.1f} s" for name, seconds in results["drawing"].items())
         lines.append(f"| drawing a study of 12 x 12 heads | | {told} |")
@@ -504,12 +524,13 @@ def as_table(results: dict[str, Any]) -> str:
     if "peak" in results:
         gflops, shares = results["peak"]["gflops"], results["peak"]["share"]
         for name, share in shares.items():
-            lines.append(f"| {name}, share of the matrix-product peak ({gflops:.0f} GFLOP/s) | | {share:.0%} |")
+            lines.append(f"| {name}, of torch's matrix products alone ({gflops:.0f} GFLOP/s) | | {share:.0%} |")
     if "stages_ms_per_window" in results:
         best, machine = results["stages_at_best"], results["machine_at_best"]
         lines += [
             "",
-            f"One thread at best: {machine['gflops']:.0f} GFLOP/s, {machine['gb_per_second']:.1f} GB/s copied.",
+            f"One thread at best: {machine['gflops']:.0f} GFLOP/s (torch {machine['torch_gflops']:.0f}), "
+            f"{machine['gb_per_second']:.1f} GB/s copied.",
         ]
         lines += ["", "| stage | ms a window | at best |", "|---|---|---|"]
         for name, value in results["stages_ms_per_window"].items():

@@ -21,6 +21,7 @@ import torch
 from headscope.corpus.windows import KINDS, Batch
 from headscope.measure import observation
 from headscope.measure.accumulate import AllMeasures
+from headscope.model import compiled_linear
 from headscope.model.loading import Model
 from headscope.options import Options
 
@@ -73,9 +74,16 @@ def machine() -> dict[str, float]:
     one, other, into = torch.randn(side, side), torch.randn(side, side), torch.empty(side, side)
     source, target = torch.zeros(size, dtype=torch.uint8), torch.zeros(size, dtype=torch.uint8)
     product = min(_seconds(lambda: torch.mm(one, other, out=into)) for _ in range(5))
+    layer = torch.nn.Linear(side, side).requires_grad_(False)
+    compiled = compiled_linear._library() is not None
+    ours = min(_seconds(lambda: compiled_linear.multiplied(layer, one)) for _ in range(5)) if compiled else product
     copy = min(_seconds(lambda: target.copy_(source)) for _ in range(5))
     torch.set_num_threads(threads)
-    return {"gflops": 2 * side**3 / product / 1e9, "gb_per_second": 2 * size / copy / 1e9}
+    gflops = {"gflops": min(product, ours), "torch_gflops": product}
+    return {
+        **{name: 2 * side**3 / seconds / 1e9 for name, seconds in gflops.items()},
+        "gb_per_second": 2 * size / copy / 1e9,
+    }
 
 
 def _seconds(run: Callable[[], Any]) -> float:
@@ -128,7 +136,9 @@ class _NNsight:
         self.layers = model.network.config.num_hidden_layers
         self.heads = model.network.config.num_attention_heads
 
-    def run_by_heads(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
+    def run_by_heads(
+        self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None, types: None = None
+    ) -> None:
         self._network.set_attn_implementation("eager")
         saved = []
         with torch.inference_mode(), self._traced.trace(input_ids=ids, attention_mask=mask, output_attentions=True):
@@ -161,7 +171,9 @@ class _TransformerLens:
         self.layers = model.network.config.num_hidden_layers
         self.heads = model.network.config.num_attention_heads
 
-    def run_by_heads(self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None) -> None:
+    def run_by_heads(
+        self, ids: torch.Tensor, mask: torch.Tensor, receive: Any, last: int | None = None, types: None = None
+    ) -> None:
         wanted = [f"blocks.{n}.attn.{name}" for n in range(self.layers) for name in ("hook_pattern", "hook_z")]
         with torch.inference_mode():
             _, cache = self._bridge.run_with_cache(ids, attention_mask=mask, names_filter=wanted)
