@@ -81,3 +81,11 @@ def test_importing_the_package_imports_nothing_that_takes_long() -> None:
     code = f"import sys, headscope; print(sorted({slow} & set(sys.modules)))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_measuring_takes_no_memory_for_tables() -> None:
+    """They are made when all is measured, and what was measured is let go."""
+    code = "import sys, headscope; headscope.study; print(sorted({'pandas', 'pyarrow'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -157,8 +157,9 @@ def _stretches(block: str) -> list[tuple[int, int, bool]]:
 def _weights() -> NDArray[np.int8]:
     """For each character: above 0 for a Latin letter, below 0 for another letter, 0 for what is none."""
     weights = np.zeros(0x110000, np.int8)
-    # Surrogates are no characters: a single stand-in keeps the others in their places.
-    every = "".join(" " if 0xD800 <= code < 0xE000 else chr(code) for code in range(0x110000))
+    codes = np.arange(0x110000, dtype="<u4")
+    codes[0xD800:0xE000] = ord(" ")  # Surrogates are no characters: a stand-in keeps the others in their places.
+    every = codes.tobytes().decode("utf-32-le")
     for letters, weight in ((r"\p{L}", -1), (rf"[{_SYLLABLES}]", -SYLLABLE), (r"\p{Latin}", 1)):
         for run in regex.finditer(rf"[{letters}&&\p{{L}}]+", every, regex.V1):
             weights[run.start() : run.end()] = weight

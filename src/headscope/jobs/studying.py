@@ -27,7 +27,6 @@ from headscope.folder.study_folder import claim
 from headscope.folder.windows_file import check_meta
 from headscope.jobs.chosen_windows import check_sample, chosen_windows, fitted
 from headscope.jobs.finished_studies import is_there
-from headscope.jobs.null_studies import nulls as measure_nulls
 from headscope.jobs.study_job import StudyJob
 from headscope.measure.catalogue import MOST_MAPS, map_bytes
 from headscope.model.capture import Capture
@@ -125,6 +124,9 @@ def study(
         if finished.manifest.keeps_windows and part.of == 1:
             write_by(folder, finished.manifest)
     if nulls:
+        # What it makes of null studies takes pandas, and thereby memory that no study needs while it measures.
+        from headscope.jobs.null_studies import nulls as measure_nulls
+
         return measure_nulls(
             folder,
             loaded,
