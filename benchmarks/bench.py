@@ -350,8 +350,8 @@ def measure_time(effort: Effort, results: dict[str, Any]) -> Found:
         yield row(GTE.name, effort.of(1000, 16, quick=200), rounds, [])
     yield row(BUILT_IN, effort.of(1000, 16, quick=400), rounds, [])
     if SMOLLM2.is_dir():
-        yield row(SMOLLM2.name, effort.of(400, 8, quick=32), rounds, [])
-    yield row(BASE, effort.of(224, 8, quick=16), rounds, [], length=512)
+        yield row(SMOLLM2.name, effort.of(400, 8, quick=96), rounds, [])
+    yield row(BASE, effort.of(224, 8, quick=32), rounds, [], length=512)
 
 
 def measure_checkpoints(effort: Effort, results: dict[str, Any]) -> Found:
