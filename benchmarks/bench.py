@@ -38,6 +38,7 @@ from headscope.corpus.windows import Batch, Counts, Cutter, cut_all, stack
 from headscope.model.loading import Model
 from headscope.options import Options
 from headscope.run.checkpoints import Checkpoints
+from headscope.run.shards import WINDOWS_PER_SHARD
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared"
@@ -121,7 +122,13 @@ class Racer:
 
     def run(self, windows: int | None = None) -> float:
         """Seconds of one run over all windows, or over some."""
+        self.begin(windows)
+        return self.end()
+
+    def begin(self, windows: int | None = None) -> None:
         self._here.send(windows or self._windows)
+
+    def end(self) -> float:
         seconds: float = self._here.recv()
         return seconds
 
@@ -362,23 +369,31 @@ def measure_checkpoints(effort: Effort, results: dict[str, Any]) -> Found:
 
 def measure_processes(effort: Effort, results: dict[str, Any]) -> Found:
     """Windows a second of several processes, as a share of as many times that of one; what each takes to begin is not
-    counted."""
-    few, many = effort.of(64, 8), effort.of(1024, 16)
+    counted. Beside it what the machine allows: two studies at once that know nothing of each other."""
     names = {"one process": 1, "two processes": 2} | ({"Ray": min(4, CORES)} if has("ray") else {})
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+    few = effort.of(WINDOWS_PER_SHARD, 8) * max(names.values())  # as many shards for each
+    many = 3 * few
+    shares: dict[str, list[float]] = {}
     with ExitStack() as stack:
         racers = {name: stack.enter_context(closing(Racer(name, BUILT_IN, many, 128))) for name in names}
+        another = stack.enter_context(closing(Racer("one process", BUILT_IN, many, 128)))
         for _ in range(effort.of(3, 1)):
-            for name, racer in racers.items():
-                seconds[name].append(racer.run(many) - racer.run(few))
-    one = seconds["one process"]
-    yield {
-        "processes": {
-            name: statistics.median([a / b / count for a, b in zip(one, seconds[name], strict=True)])
-            for name, count in names.items()
-            if count > 1
-        }
-    }
+            one = racers["one process"].run(many) - racers["one process"].run(few)
+            for name, count in names.items():
+                if count > 1:
+                    seconds = racers[name].run(many) - racers[name].run(few)
+                    shares.setdefault(name, []).append(one / seconds / count)
+            beside = _at_once(racers["one process"], another, many) - _at_once(racers["one process"], another, few)
+            shares.setdefault("two studies at once", []).append(one / beside)
+            print(f"    { ({name: round(values[-1], 2) for name, values in shares.items()}) }", file=sys.stderr)
+    yield {"processes": {name: statistics.median(values) for name, values in shares.items()}}
+
+
+def _at_once(one: Racer, other: Racer, windows: int) -> float:
+    """Seconds until both are done."""
+    one.begin(windows)
+    other.begin(windows)
+    return max(one.end(), other.end())
 
 
 def measure_peak(effort: Effort, results: dict[str, Any]) -> Found:
