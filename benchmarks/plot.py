@@ -24,12 +24,11 @@ NAMES = {
 
 
 def draw(results: dict[str, Any]) -> Figure:
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    figure = Figure(figsize=(8, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     bars = [
-        (f"{NAMES[name]}\n({short(row['model'])})", values["median"], values["least"], values["most"], name)
+        (f"{NAMES[name]}\n({short(row)})", values["median"], values["least"], values["most"], name)
         for row in results["time"]
-        if row["length"] == 128
         for name, values in row["ratio_to_bare_forward"].items()
         if name != "bare forward" and not (name == "headscope study" and len(row["ratio_to_bare_forward"]) > 2)
     ]
@@ -37,8 +36,11 @@ def draw(results: dict[str, Any]) -> Figure:
     for place, (_, median, least, most, name) in enumerate(bars):
         colour = BLUE if name == "headscope study" else GREY
         left.barh(place, median, color=colour, xerr=[[median - least], [most - median]], ecolor="black", capsize=2)
-        left.text(most, place, f"  {median:.2f} ×", va="center", fontsize=8)
-    left.axvline(1, color=ORANGE, linewidth=1)
+        shown = left.annotate(
+            f"{median:.2f} ×", (most, place), (6, 0), textcoords="offset points", va="center", fontsize=8
+        )
+        shown.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
+    left.axvline(1, color=ORANGE, linewidth=1, zorder=0)
     left.set_yticks(range(len(bars)), [bar[0] for bar in bars], fontsize=8)
     left.invert_yaxis()
     left.set_xlim(0, max(bar[3] for bar in bars) * 1.18)
@@ -58,7 +60,7 @@ def draw(results: dict[str, Any]) -> Figure:
     right.annotate(
         results["memory"]["model"],
         (runs[-1]["windows"], runs[-1]["mb_above_loaded"]),
-        (0, -12),
+        (0, -20),
         textcoords="offset points",
         fontsize=8,
         ha="right",
@@ -76,8 +78,9 @@ def draw(results: dict[str, Any]) -> Figure:
     return figure
 
 
-def short(model: str) -> str:
-    return Path(model).name.replace(", random weights", "")
+def short(row: dict[str, Any]) -> str:
+    model = Path(row["model"]).name.replace(", random weights", "")
+    return model if row["length"] == 128 else f"{model}, {row['length']} tokens"
 
 
 def main() -> None:
