@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from headscope.errors import HeadscopeError
-from headscope.files import Arrays, checksum
+from headscope.files import Arrays, checksum, give_back
 from headscope.model.capture import Capture
 from headscope.model.loading import Model
 from headscope.model.proof import prove
@@ -108,6 +108,7 @@ class Run:
             total = kept.total(len(self._fingerprints))
             if not total.whole:
                 total = ExactSum({name: np.zeros(shape, dtype) for name, (dtype, shape) in specs.items()})
+            give_back()  # to make tables takes memory of its own
             result = finish(total, self._ran(engine, kept))
             kept.superfluous()
         checkpoints.clear(self._folder)
