@@ -43,6 +43,17 @@ def test_it_counts_what_a_run_with_that_threshold_counts(study: Study, run_at_ha
     assert at.manifest.options.threshold == 0.5
 
 
+@pytest.mark.parametrize("threshold", [0.05, 0.3, 0.95])
+def test_a_column_asked_for_by_itself_is_that_of_the_table(study: Study, threshold: float) -> None:
+    for table in ("heads", "layers"):
+        frame = getattr(study.at(threshold), table).select_dtypes("number")
+        assert len(frame.columns) > 10
+        for name in frame:
+            alone = study.at(threshold).column(table, name)
+            assert alone.dtype == np.float64
+            np.testing.assert_array_equal(alone, frame[name], err_msg=name)
+
+
 def test_at_its_own_threshold_pairs_are_the_same_and_shares_are_pooled(study: Study) -> None:
     at = study.at(0.3)
     assert np.abs(at.heads["pairs"] - study.heads["pairs"]).max() <= 1

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from headscope.corpus.traits import Traits
 from headscope.folder.array_file import AbsentError, ArrayFile
 from headscope.measure.catalogue import STATES, columns
+from headscope.measure.declaration import Column
 from headscope.measure.high_pairs import HighPairs
 
 if TYPE_CHECKING:
@@ -53,10 +54,14 @@ def table_at(name: str, table: pd.DataFrame, high: HighPairs, gives: Traits) -> 
     known = columns(gives)
     made = {}
     for kept in kept_columns(table.columns.tolist(), gives):
-        pooled = known[kept].pooled
-        if pooled is None:
-            made[kept] = table[kept].to_numpy()
-        else:
-            value = pooled(high)
-            made[kept] = (value.of_layers() if name == "layers" else value.of_heads()).reshape(-1)
+        anew = pooled_column(name, known[kept], high)
+        made[kept] = table[kept].to_numpy() if anew is None else anew
     return pd.DataFrame(made, index=table.index)
+
+
+def pooled_column(table: str, column: Column, high: HighPairs) -> NDArray[Any] | None:
+    """A column of `heads` or `layers` that is made of high pairs, pooled over all of them. None where it is not."""
+    if column.pooled is None:
+        return None
+    value = column.pooled(high)
+    return (value.of_layers() if table == "layers" else value.of_heads()).reshape(-1)

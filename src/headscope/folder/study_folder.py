@@ -19,11 +19,11 @@ from headscope.errors import HeadscopeError, shortened
 from headscope.files import check_name
 from headscope.folder import windows_file
 from headscope.folder.array_file import AbsentError, ArrayFile
-from headscope.folder.at_threshold import ArraysAt, kept_columns, table_at
+from headscope.folder.at_threshold import ArraysAt, kept_columns, pooled_column, table_at
 from headscope.folder.by_windows import ByValue, by_windows
 from headscope.folder.manifest import ARRAYS, GROUPS_FILE, IMAGES_MANIFEST, MANIFEST, Manifest, read_manifest
 from headscope.folder.roles_file import ROLE, read_roles
-from headscope.measure.catalogue import GROUPED, array_specs, kept_states, state_specs
+from headscope.measure.catalogue import GROUPED, array_specs, columns, kept_states, state_specs
 from headscope.measure.declaration import Arrays
 from headscope.measure.high_pairs import SPECTRA, HighPairs
 from headscope.measure.jackknife import INTERVALS, INTERVALS_COLUMNS, Jackknife
@@ -353,9 +353,27 @@ class StudyAt(StudyFolder):
         return replace(self.own.example, threshold=self.high.threshold)
 
     def column(self, table: str, name: str) -> NDArray[np.float64]:
-        if name in getattr(self.own, table) and name not in getattr(self, table):
-            raise AbsentError(f"The column {name} {self._only_known}")
+        if name in getattr(self.own, table):
+            anew = self._anew(table, name)
+            if anew is not None:
+                return anew.copy()
+            if name not in getattr(self, table):
+                raise AbsentError(f"The column {name} {self._only_known}")
         return super().column(table, name)
+
+    def _anew(self, table: str, name: str) -> NDArray[np.float64] | None:
+        """A column that is made of high pairs. What draws all thresholds asks for a few at each: to make whole tables
+        for them takes twice the time."""
+        if (table, name) not in self._made_anew:
+            known = columns(self.manifest.gives).get(name)
+            found = None if known is None else pooled_column(table, known, self.high)
+            self._made_anew[table, name] = None if found is None else found.astype(np.float64)
+        return self._made_anew[table, name]
+
+    @cached_property
+    def _made_anew(self) -> dict[tuple[str, str], NDArray[np.float64] | None]:
+        """Of the columns that were asked for."""
+        return {}
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, at threshold {self.high.threshold:g})"
