@@ -353,26 +353,27 @@ class StudyAt(StudyFolder):
         return replace(self.own.example, threshold=self.high.threshold)
 
     def column(self, table: str, name: str) -> NDArray[np.float64]:
-        if name in getattr(self.own, table):
-            anew = self._anew(table, name)
-            if anew is not None:
-                return anew.copy()
-            if name not in getattr(self, table):
-                raise AbsentError(f"The column {name} {self._only_known}")
-        return super().column(table, name)
-
-    def _anew(self, table: str, name: str) -> NDArray[np.float64] | None:
-        """A column that is made of high pairs. What draws all thresholds asks for a few at each: to make whole tables
-        for them takes twice the time."""
+        if name not in getattr(self.own, table):
+            return super().column(table, name)
         if (table, name) not in self._made_anew:
-            known = columns(self.manifest.gives).get(name)
-            found = None if known is None else pooled_column(table, known, self.high)
-            self._made_anew[table, name] = None if found is None else found.astype(np.float64)
-        return self._made_anew[table, name]
+            self._made_anew[table, name] = self._anew(table, name)
+        return self._made_anew[table, name].copy()
+
+    def _anew(self, table: str, name: str) -> NDArray[np.float64]:
+        """What shows all thresholds asks for a few columns at each: to make whole tables for them takes twice the
+        time."""
+        known = columns(self.manifest.gives).get(name)
+        if known is not None:
+            found = pooled_column(table, known, self.high)
+            if found is not None:
+                return found.astype(np.float64)
+            if not known.of_high_pairs:
+                return self.own.column(table, name)
+        raise AbsentError(f"The column {name} {self._only_known}")
 
     @cached_property
-    def _made_anew(self) -> dict[tuple[str, str], NDArray[np.float64] | None]:
-        """Of the columns that were asked for."""
+    def _made_anew(self) -> dict[tuple[str, str], NDArray[np.float64]]:
+        """The columns that were asked for."""
         return {}
 
     def __repr__(self) -> str:
