@@ -385,7 +385,7 @@ def measure_processes(effort: Effort, results: dict[str, Any]) -> Found:
                     shares.setdefault(name, []).append(one / seconds / count)
             beside = _at_once(racers["one process"], another, many) - _at_once(racers["one process"], another, few)
             shares.setdefault("two studies at once", []).append(one / beside)
-            print(f"    { ({name: round(values[-1], 2) for name, values in shares.items()}) }", file=sys.stderr)
+            print("   ", *(f"{name}: {values[-1]:.2f} x" for name, values in shares.items()), file=sys.stderr)
     yield {"processes": {name: statistics.median(values) for name, values in shares.items()}}
 
 
