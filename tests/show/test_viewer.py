@@ -127,8 +127,8 @@ class TestPacking:
         """Of every sixth head, as if it were as wide as those of BERT-12, which put out 64 numbers."""
         view = headscope.inspect(gte_small, " ".join(sample), length=size)
         heads = [(layer, head) for layer in view.layers for head in range(view.heads)][::6]
-        attention = sum(len(deflated(packed_attention(view.attention[place]), 6)) for place in heads)
-        outputs = sum(2 * len(deflated(packed_output(view.output[place])[0], 6)) for place in heads)
+        attention = sum(len(deflated(packed_attention(view.attention[place]))) for place in heads)
+        outputs = sum(2 * len(deflated(packed_output(view.output[place])[0])) for place in heads)
         told = 400_000  # tokens, sentences about heads, a study beside them
         assert 6 * (attention + outputs) + len(script()) + told < most
 
@@ -340,7 +340,7 @@ class TestInTheBrowser:
         span.click()
         span.click()
         page.mouse.move(0, 0)
-        page.wait_for_function("document.querySelectorAll('.flow .chosen').length === 0")
+        page.locator(".flow .chosen").first.wait_for(state="detached")
 
     def test_a_cell_that_is_pointed_at_lights_both_tokens(self, opened, view):
         page = opened("plain")
@@ -349,11 +349,43 @@ class TestInTheBrowser:
         canvas.focus()
         for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowDown"):
             canvas.press(key)
-        page.wait_for_function("document.querySelectorAll('.flow .chosen').length === 2")
+        page.locator(".flow .chosen").nth(1).wait_for()
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert page.locator(".flow .chosen").count() == 2
         told = page.locator("figure .read").all_inner_texts()
         assert told[0].endswith(f": {view.normalised[2, 1][1, 2]:.3f}")
         weight = view.attention[2, 1][1, 2]
         assert told[1].endswith(f": {100 * weight:.1f} %" if weight >= small(view.size) else "under 1.6 %")
+
+    def test_keys_and_moves_that_come_before_they_are_lit_are_not_lost(self, opened, view):
+        page = opened("plain")
+        canvas = page.locator("figure canvas").first
+        cell = page.evaluate(
+            """() => new Promise((done) => {
+                const canvas = document.querySelector("figure canvas");
+                for (const key of ["ArrowRight", "ArrowRight", "ArrowRight", "ArrowDown"])
+                    canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+                requestAnimationFrame(() => requestAnimationFrame(() => done(
+                    document.querySelector("figure .read").textContent)));
+            })"""
+        )
+        assert cell.startswith("1 ")
+        assert cell.endswith(f": {view.normalised[2, 1][1, 2]:.3f}")
+        canvas.scroll_into_view_if_needed()
+        lit = page.evaluate(
+            """() => new Promise((done) => {
+                const canvas = document.querySelector("figure canvas"), box = canvas.getBoundingClientRect();
+                const at = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 3, bubbles: true };
+                canvas.dispatchEvent(new PointerEvent("pointerleave"));
+                requestAnimationFrame(() => requestAnimationFrame(() => {
+                    canvas.dispatchEvent(new PointerEvent("pointermove", at));
+                    canvas.dispatchEvent(new PointerEvent("pointerleave"));
+                    requestAnimationFrame(() => requestAnimationFrame(() => done(
+                        document.querySelectorAll(".flow .chosen").length)));
+                }));
+            })"""
+        )
+        assert lit == 0
 
     def test_keys_choose_tokens_heads_and_layers(self, opened, view):
         page = opened("plain")

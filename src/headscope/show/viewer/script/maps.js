@@ -193,8 +193,10 @@ export class Maps {
     return inside(i) && inside(j) ? [i, j] : null;
   }
 
+  // It is lit a moment later; until then the next key or move is to know of it.
   point(cell) {
     if (String(cell) === String(this.cell)) return;
+    this.cell = cell;
     this.pointed(cell);
   }
 
@@ -243,7 +245,7 @@ export class Maps {
     else if (down || right) {
       const bound = (value) => Math.min(this.text.size - 1, Math.max(0, value));
       const [i, j] = this.cell ?? [this.token ?? 0, this.token ?? 0];
-      this.pointed(this.cell ? [bound(i + down), bound(j + right)] : [i, j]);
+      this.point(this.cell ? [bound(i + down), bound(j + right)] : [i, j]);
     } else return;
     event.preventDefault();
   }
