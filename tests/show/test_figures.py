@@ -154,12 +154,15 @@ def test_a_row_is_the_distribution_of_a_head(
     assert list(shown) == [f"head {head}" for head in range(4)]
     for head in range(4):
         assert_allclose(shown[f"head {head}"], shares(counts[head]))
-    marks = [collection.get_segments()[0] for collection in axes.collections]
-    at = [mark[0][0] for mark in marks]
+    _, *marks = axes.collections
     given_distance = columns()[mean].given_distance
     marked = [name for name in (chance, given_distance, mean) if name is not None]
-    expected = [getattr(row, name) for row in table.itertuples() for name in marked]
-    assert_allclose(at, expected)
+    for of_heads, name in zip(marks, marked, strict=True):
+        (at, low), (again, high) = np.transpose(of_heads.get_segments(), (1, 2, 0))
+        assert_allclose(at, table[name])
+        assert_allclose(again, table[name])
+        assert_allclose(high, range(4))
+        assert (low < high).all()
     decimals = 3 if number == 6 else 2
     assert [text for text in texts(axes) if re.fullmatch(r"[\d.]+", text)] == [
         f"{value:.{decimals}f}" for value in table[mean]

@@ -75,8 +75,8 @@ FIGURES: dict[str, ModuleType] = {
     "grid": grid,
 }
 """By the number in the paper; those that it lacks by name."""
-SLOW = frozenset({"2", "4", "thresholds"})
-"""Those that take the longest to draw."""
+SLOW = ("4", "2", "atlas", "thresholds", "12", "9")
+"""Those that take the longest to draw, the slowest first."""
 FORMATS = ("png", "svg", "pdf")
 
 
@@ -160,8 +160,7 @@ def save(
         if name not in FORMATS:
             raise HeadscopeError(f"Figures can't be written as {name!r}; the formats are {', '.join(FORMATS)}.")
     target = Path(folder) if folder is not None else study.folder / f"figures{study.suffix}"
-    # Where several draw, nobody should begin with what takes long when the others are done.
-    order = sorted(range(len(wanted)), key=lambda place: wanted[place].number not in SLOW)
+    order = slow_first(wanted)
     jobs: list[Job] = [(save_one, (wanted[place], target.absolute(), tuple(formats), all_or_none)) for place in order]
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -173,6 +172,17 @@ def save(
     except OSError as problem:
         raise HeadscopeError(f"Figures can't be written to {target}: {problem.strerror or problem}.") from None
     return [target / name for place in sorted(names) for name in names[place]]
+
+
+def slow_first(wanted: Sequence[Wanted]) -> list[int]:
+    """The places of figures in the order in which to draw them: where several draw, nobody should begin with what
+    takes long when the others are done.
+
+    >>> slow_first([Wanted("7", "fig07"), Wanted("9", "fig09"), Wanted("4", "fig04")])
+    [2, 1, 0]
+    """
+    rank = {number: place for place, number in enumerate(SLOW)}
+    return sorted(range(len(wanted)), key=lambda place: rank.get(wanted[place].number, len(SLOW)))
 
 
 def save_one(

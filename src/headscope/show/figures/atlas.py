@@ -74,7 +74,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, map: Map = 
         mosaic(cells, pitch),
         cmap=style.SEQUENTIAL if map == "location" else signed,
         norm=norm,
-        interpolation="nearest",
+        interpolation=style.SHARP,
     )
     axes.set_facecolor("#bbbbbb")
     for axis, numbers in ((axes.xaxis, range(heads)), (axes.yaxis, chosen)):

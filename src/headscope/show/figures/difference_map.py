@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from headscope.insight.head_by_head import called
 from headscope.measure.declaration import Unit
-from headscope.show.figures.style import GREY, PALE, SMALL, WIDTH, ShownFigure, colour_bar, scale, styled, title
+from headscope.show.figures.style import GREY, PALE, SHARP, SMALL, WIDTH, ShownFigure, colour_bar, scale, styled, title
 from headscope.wording import capital, short
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _panel(axes: Axes, found: HeadByHead, name: str) -> None:
     values = values * (100 if column.unit == "share" else 1)
     top = float(np.nanmax(np.abs(values), initial=0)) or 1.0
     norm, colours = scale(1, -top, top)
-    image = axes.imshow(values, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    image = axes.imshow(values, cmap=colours, norm=norm, aspect="auto", interpolation=SHARP)
     axes.set_facecolor(PALE)
     axes.patch.set(hatch="////", edgecolor=GREY, linewidth=0)  # shows where a study has no such number
     down, across = np.nonzero(rows["differs"].to_numpy(bool).reshape(values.shape))

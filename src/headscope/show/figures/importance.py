@@ -52,7 +52,7 @@ def draw(ablation: AblationFolder, study: StudyFolder | None = None) -> Figure:
     panels = figure.subplots(1, 2 if marks else 1, squeeze=False)[0]
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0) or 1.0
     norm, colours = style.scale(0.5, low, high)
-    image = panels[0].imshow(values, cmap=colours, norm=norm, interpolation="nearest", aspect="auto")
+    image = panels[0].imshow(values, cmap=colours, norm=norm, interpolation=style.SHARP, aspect="auto")
     _cells(panels[0], layers, heads)
     style.title(panels[0], f"what it is worth: {LABELS[ablation.worth]}, √ scale")
     style.colour_bar(image, panels[0].inset_axes((1.03, 0, 0.04, 1)))

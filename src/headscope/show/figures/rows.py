@@ -90,15 +90,16 @@ def draw_rows(axes: Axes, rows: Rows, title: str) -> None:
     shares = rows.shares
     expected = np.zeros(1) if rows.expected is None else rows.expected
     highest = float(max(shares.max(initial=0), expected.max(initial=0))) or 1.0
-    for row, share in enumerate(shares):
-        axes.axhline(row, color=style.GREY, linewidth=0.3, zorder=0)
-        if share.any():
-            _draw_row(axes, rows, row, share, highest)
-        else:
-            axes.annotate(
-                "no high pairs", (0.5, row), (0, 2), ("axes fraction", "data"), "offset points",
-                ha="center", color=style.GREY, fontsize=style.SMALL, style="italic",
-            )  # fmt: skip
+    every, full = np.arange(len(shares)), shares.any(1)
+    axes.hlines(every, 0, 1, transform=axes.get_yaxis_transform(), color=style.GREY, linewidth=0.3, zorder=0)
+    for row in every[~full]:
+        axes.annotate(
+            "no high pairs", (0.5, row), (0, 2), ("axes fraction", "data"), "offset points",
+            ha="center", color=style.GREY, fontsize=style.SMALL, style="italic",
+        )  # fmt: skip
+    for row in every[full]:
+        _draw_row(axes, rows, row, shares[row], highest)
+    _draw_marks(axes, rows, every[full])
     axes.set_xlim(rows.edges[0], rows.edges[-1])
     axes.set_ylim(len(shares) - 1 + 0.12, -1)
     axes.set_yticks(np.arange(len(shares)) - 0.25, rows.labels)
@@ -125,17 +126,23 @@ def _draw_row(axes: Axes, rows: Rows, row: int, share: NDArray[Any], highest: fl
     if rows.expected is not None:
         curve = np.append(row - height(rows.expected, highest), row)
         axes.plot((rows.edges[1:] + rows.edges[:-1]) / 2, curve[:-1], **{**style.CHANCE, "linewidth": 0.6})
-    if rows.chance is not None:
-        axes.vlines(rows.chance[row], row - FULL, row, **style.CHANCE)
-    if rows.given_distance is not None:
-        axes.vlines(rows.given_distance[row], row - FULL, row, **GIVEN_DISTANCE)
-    axes.vlines(rows.means[row], row - 0.7, row, **MEAN)
-    if rows.interval is not None:
-        axes.hlines(row - 0.35, *rows.interval[:, row], **INTERVAL)
     axes.annotate(
         rows.mean_format.format(rows.means[row]), (1, row), (3, 1), ("axes fraction", "data"), "offset points",
         fontsize=style.SMALL,
     )  # fmt: skip
+
+
+def _draw_marks(axes: Axes, rows: Rows, places: NDArray[Any]) -> None:
+    """Mean, interval and what chance gives, of all rows that have some."""
+    for values, tall, look in (
+        (rows.chance, FULL, style.CHANCE),
+        (rows.given_distance, FULL, GIVEN_DISTANCE),
+        (rows.means, 0.7, MEAN),
+    ):
+        if values is not None:
+            axes.vlines(values[places], places - tall, places, **look)
+    if rows.interval is not None:
+        axes.hlines(places - 0.35, *rows.interval[:, places], **INTERVAL)
 
 
 def height(share: NDArray[Any], highest: float) -> NDArray[Any]:

@@ -21,13 +21,12 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, ListedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
-from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
 from headscope.insight.choices import Head, place_of
+from headscope.show.figures.layout import MeasuredOnce
+from headscope.show.figures.png import png
 from headscope.wording import head_name, short
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ WIDTH = 7.1
 FOOT = 0.17
 """Inches at the foot of every figure for the line that says what was measured."""
 DPI = 200
+SHARP = "none"
+"""Interpolation of maps whose cells are to be seen: an SVG then holds each cell once, and not a picture of them."""
 TITLE, TEXT, SMALL, TINY = 7.5, 7.0, 6.0, 5.5
 GREY, PALE = "#666666", "#eeeeee"
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": (0, (2, 1.2))}
@@ -65,7 +66,7 @@ _FALLBACK_FONTS = (
 """For the scripts that matplotlib's own font lacks; those that are installed are used."""
 
 ON_SCREEN = 100
-"""Dots per inch at which a notebook shows a figure; it gets a picture of twice as many, for screens that are finer."""
+"""Dots per inch at which a notebook shows a figure; what it gets is as fine as a file, for screens that are finer."""
 _lock = threading.RLock()
 _set = False
 """Whether the settings are ours now."""
@@ -79,9 +80,7 @@ class ShownFigure(Figure):
         width, height = (int(inches * ON_SCREEN) for inches in self.get_size_inches())
         buffer = io.BytesIO()
         with settings():
-            before, self.dpi = self.dpi, 2 * ON_SCREEN
             FigureCanvasAgg(self).print_png(buffer)  # type: ignore[no-untyped-call]
-            self.dpi = before
         return buffer.getvalue(), {"width": width, "height": height}
 
 
@@ -134,11 +133,7 @@ def save(figure: Figure, path: Path, title: str, description: str = "") -> None:
         if path.suffix == ".svg":
             FigureCanvasSVG(figure).print_svg(path, metadata={**said, "Date": None})  # type: ignore[no-untyped-call]
         elif path.suffix == ".png":
-            facts = PngInfo()
-            for name, value in said.items():
-                facts.add_text(name, value)
-            # At 6, the default, packing takes three times as long and saves 6 %.
-            Image.fromarray(pixels(figure)).save(path, pnginfo=facts, dpi=(DPI, DPI), compress_level=2)
+            path.write_bytes(png(pixels(figure), said, DPI))
         else:
             figure.savefig(path, dpi=DPI)
 
@@ -146,10 +141,8 @@ def save(figure: Figure, path: Path, title: str, description: str = "") -> None:
 def pixels(figure: Figure) -> NDArray[np.uint8]:
     """(height, width, 3): the figure as a PNG file would show it."""
     with settings():
-        before, figure.dpi = figure.dpi, DPI
-        canvas = FigureCanvasAgg(figure)
+        canvas = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
         canvas.draw()  # type: ignore[no-untyped-call]
-        figure.dpi = before
         rgba = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
     drawn: NDArray[np.uint8] = rgba[..., :3].copy()
     return drawn
@@ -163,10 +156,9 @@ def new_figure(
     below: kept free between the panels and the foot. maps: the panels are square, so the space between is taken out.
     """
     foot = (FOOT + below) / height
-    layout = ConstrainedLayoutEngine(
-        w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps
-    )
-    figure = ShownFigure(figsize=(width, height), layout=layout)
+    layout = MeasuredOnce(w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps)
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, layout=layout)
+    FigureCanvasAgg(figure)  # with which it is laid out too: text is then measured once
     figure.text(
         1 - 0.05 / width,
         0.05 / height,
@@ -242,7 +234,7 @@ def heat_map(
     if spread:
         low, top = (float(end) for end in np.quantile(matrix[~np.eye(len(matrix), dtype=bool)], [0.02, 0.98]))
         norm, colours, power = Normalize(low, max(top, low + 1e-9)), SEQUENTIAL, 1.0
-    sharp = "nearest" if len(matrix) <= 200 else "auto"
+    sharp = SHARP if len(matrix) <= 200 else "auto"
     image = axes.imshow(matrix, cmap=colours if diverging or spread else SEQUENTIAL, norm=norm, interpolation=sharp)
     axes.set_facecolor(PALE)
     token_ticks(axes, len(matrix))
@@ -288,14 +280,16 @@ def token_ticks(axes: Axes, length: int) -> None:
 
 
 def logarithmic(axes: Axes) -> None:
-    """Have y go by powers of ten, from one to the next at least. They are written in plain characters: mathtext, which
-    matplotlib has for them, takes a fifth of a second to get ready."""
+    """Have y go by powers of ten, from one to the next at least; over many of them, nothing is marked between. They are
+    written in plain characters: mathtext, which matplotlib has for them, takes a fifth of a second to get ready."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     if high < 10 * low:
         axes.set_ylim(10.0 ** np.floor(np.log10(low)), 10.0 ** np.ceil(np.log10(high)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     axes.yaxis.set_minor_formatter(NullFormatter())
+    if high > 1e4 * low:
+        axes.yaxis.set_minor_locator(NullLocator())
 
 
 def power_of_ten(value: float) -> str:

@@ -1,4 +1,5 @@
-"""Figures as the page carries them: inside it, as small as they get without losing what they show."""
+"""Figures as the page carries them: inside it, those that are drawn already as they are, others as small as they get
+quickly without losing what they show."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
 
 from headscope.errors import HeadscopeError
 from headscope.folder.study_folder import StudyFolder
@@ -19,9 +22,6 @@ from headscope.show import figures
 from headscope.show.figures import style
 from headscope.show.figures.of_findings import versions
 from headscope.show.helpers import Helpers
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 LARGEST = 600_000
 """Bytes of a picture: with two dozen of them the page stays below 12 MB, as few are nearly as large."""
@@ -101,9 +101,13 @@ def drawing(
     wanted += [(figures.Wanted(number, figures.file_name(number)), ()) for number in figures.drawable(study)]
     hands = helpers or Helpers(study.folder)
 
+    order = figures.slow_first([each for each, _ in wanted])
+
     def finish() -> Pictures:
         made = Pictures()
-        for (each, topics), picture in zip(wanted, hands.finish(), strict=True):
+        drawn = dict(zip(order, hands.finish(), strict=True))
+        for place, (each, topics) in enumerate(wanted):
+            picture = drawn[place]
             if isinstance(picture, Picture):
                 (made.of_findings if topics else made.of_paper).append(picture)
             elif not topics:
@@ -112,7 +116,7 @@ def drawing(
 
     with Bar("Putting figures on the page", "figures", progress) as bar:
         bar.expect(len(wanted), exact=True)
-        hands.begin(study, [(put_on_page, each) for each in wanted], lambda: bar.advance(1))
+        hands.begin(study, [(put_on_page, wanted[place]) for place in order], lambda: bar.advance(1))
         yield finish
 
 
@@ -121,30 +125,45 @@ def put_on_page(study: StudyFolder, wanted: figures.Wanted, topics: tuple[str, .
     module = figures.FIGURES[wanted.number]
     try:
         shown = figures.shown(study, wanted.number, **wanted.choices)
-        source = data_uri(_drawn(study, wanted, shown))
+        source = _source(study, wanted, shown)
     except HeadscopeError as problem:
         return str(problem)
     return Picture(wanted.number, wanted.name, module.TITLE, module.CAPTION, *source, shown, topics)
 
 
-def _drawn(study: StudyFolder, wanted: figures.Wanted, shown: Shown | None) -> Image:
-    """The picture that is in the folder, unless it is older than the study or says that it shows something else."""
-    from PIL import Image, UnidentifiedImageError
+Source = tuple[str, int, int]
+"""A picture as data URI, and its width and height."""
 
+
+def _source(study: StudyFolder, wanted: figures.Wanted, shown: Shown | None) -> Source:
+    """Of the picture that is in the folder, unless it is older than the study or says that it shows something else."""
     kept = study.folder / f"figures{study.suffix}" / f"{wanted.name}.png"
     if kept.is_file() and kept.stat().st_mtime >= study.written:
-        try:
-            with Image.open(kept) as image:
-                if image.info.get("Description", "" if wanted.choices else str(shown or "")) == str(shown or ""):
-                    return image.convert("RGB")
-        except (UnidentifiedImageError, OSError):
-            raise HeadscopeError("the drawn figure can't be read; draw it again with headscope figures.") from None
+        source = _source_of_file(kept, str(shown or ""), "" if wanted.choices else str(shown or ""))
+        if source is not None:
+            return source
     with without_collecting(), style.settings():
-        return Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices)))
+        return data_uri(Image.fromarray(style.pixels(figures.draw(study, wanted.number, **wanted.choices))))
 
 
-def data_uri(image: Image) -> tuple[str, int, int]:
-    """A WebP as data URI, and its width and height."""
+def _source_of_file(path: Path, drawn: str, unsaid: str) -> Source | None:
+    """None where the picture shows something else than `drawn`. unsaid: what it shows where it does not say so."""
+    try:
+        content = path.read_bytes()
+        with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
+            if image.info.get("Description", unsaid) != drawn:
+                return None
+            if len(content) > LARGEST:
+                return data_uri(image.convert("RGB"))
+            size = image.size
+            image.verify()
+    except (UnidentifiedImageError, OSError, SyntaxError):
+        raise HeadscopeError("the drawn figure can't be read; draw it again with headscope figures.") from None
+    return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}", *size
+
+
+def data_uri(image: Image.Image) -> Source:
+    """A WebP, without loss where that is not too large."""
     for lossless, quality in ((True, EFFORT), *((False, quality) for quality in QUALITIES)):
         buffer = io.BytesIO()
         image.save(buffer, "webp", method=METHOD, lossless=lossless, quality=quality)
