@@ -110,7 +110,7 @@ class Explorer:
 
 
 def _packed(view: OneText, study: Study | None) -> dict[str, Any]:
-    return {**pack(view, effort=1), "aboutStudy": None if study is None else about_study_beside(view, study)}
+    return {**pack(view), "aboutStudy": None if study is None else about_study_beside(view, study)}
 
 
 def _json(content: dict[str, Any]) -> str:

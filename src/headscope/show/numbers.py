@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from headscope.measure.declaration import Column
 
@@ -15,7 +15,13 @@ def shown(value: float, term: Column) -> str:
     >>> shown(0.4644, columns()["same_sentence_probability"]), shown(float("nan"), columns()["mean_distance"])
     ('46.4', '–')
     """
-    return "–" if math.isnan(value) else _FORMATS[term.unit](value)
+    return all_shown([value], term)[0]
+
+
+def all_shown(values: Iterable[float], term: Column) -> list[str]:
+    """The numbers of a column, likewise."""
+    form = _FORMATS[term.unit]
+    return ["–" if math.isnan(value) else form(value) for value in values]
 
 
 _FORMATS: dict[str, Callable[[float], str]] = {

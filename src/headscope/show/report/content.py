@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from markupsafe import Markup
@@ -90,29 +90,26 @@ def page(study: StudyFolder, *, progress: bool = False, helpers: Helpers | None 
             "terms": _terms(study),
         }
         moving = at_thresholds(study)
+        templates = environment()
+        whole, parts = templates.get_template("page.html"), cast(Any, templates.get_template("parts.html").module)
         drawn = finish()
-    parts: Any = environment().get_template("parts.html").module
 
     def findings_html(told: list[Finding], only_own: list[str]) -> str:
         return str(parts.findings_list(told, drawn, only_own, study.manifest.options.threshold))
 
     script, style = (TEMPLATES / "page.js").read_text("utf-8"), (TEMPLATES / "page.css").read_text("utf-8")
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            **common,
-            **gathered,
-            verdicts=VERDICTS,
-            pictures=drawn,
-            in_paper={picture.number for picture in drawn.of_paper},
-            slider=None if moving is None else slider(study, moving, findings_html),
-            cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
-            style=style,
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
-            viewer_source=script_source(),
-        )
+    return whole.render(
+        **common,
+        **gathered,
+        verdicts=VERDICTS,
+        pictures=drawn,
+        in_paper={picture.number for picture in drawn.of_paper},
+        slider=None if moving is None else slider(study, moving, findings_html),
+        cite=[("The method", PAPER_BIBTEX), ("The software", software_bibtex(study))],
+        style=style,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        viewer_source=script_source(),
     )
 
 

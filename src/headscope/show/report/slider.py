@@ -20,7 +20,7 @@ from headscope.insight.findings import Finding
 from headscope.measure.bins import THRESHOLDS
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
-from headscope.show.numbers import shown
+from headscope.show.numbers import all_shown, shown
 from headscope.wording import listed
 
 
@@ -77,14 +77,14 @@ def slider(
 def _packed(content: dict[str, object]) -> str:
     """JSON, deflated, in base64. findings: the list at each threshold, as HTML; the rest: see `AtThresholds.cells`."""
     plain = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(plain, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(plain)).decode("ascii")
 
 
 def _cells(tables: list[pd.DataFrame], term: Column) -> list[str]:
     if term.name not in tables[0]:
         return [" ".join("–" * len(tables))] * len(tables[0])
     values = np.array([table[term.name].to_numpy(dtype=np.float64) for table in tables])
-    return [" ".join(shown(value, term) for value in row) for row in values.T.tolist()]
+    return [" ".join(all_shown(row, term)) for row in values.T.tolist()]
 
 
 def _known(study: StudyFolder, table: str) -> list[Column]:

@@ -86,7 +86,7 @@ def _maps(maps: list[NDArray[Any]]) -> tuple[list[tuple[float, float]], str]:
         step = (high - low) / WIDEST or 1.0
         scales.append((low, step))
         whole.append(np.rint((each - low) / step).astype("<u2").reshape(-1))
-    return scales, deflated(np.concatenate(whole), 1)
+    return scales, deflated(np.concatenate(whole))
 
 
 def _column(study: StudyFolder, term: Column, ends: tuple[NDArray[Any], NDArray[Any]] | None) -> dict[str, Any]:
