@@ -24,15 +24,14 @@ NAMES = {
 
 
 def draw(results: dict[str, Any]) -> Figure:
-    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     bars = [
         (f"{NAMES[name]}\n({short(row)})", values["median"], values["least"], values["most"], name)
-        for row in results["time"]
+        for row in sorted(results["time"], key=lambda row: len(row["ratio_to_bare_forward"]))
         for name, values in row["ratio_to_bare_forward"].items()
-        if name != "bare forward" and not (name == "headscope study" and len(row["ratio_to_bare_forward"]) > 2)
+        if name != "bare forward"
     ]
-    bars.sort(key=lambda bar: bar[4] != "headscope study")
     for place, (_, median, least, most, name) in enumerate(bars):
         colour = BLUE if name == "headscope study" else GREY
         left.barh(place, median, color=colour, xerr=[[median - least], [most - median]], ecolor="black", capsize=2)
@@ -80,7 +79,8 @@ def draw(results: dict[str, Any]) -> Figure:
 
 def short(row: dict[str, Any]) -> str:
     model = Path(row["model"]).name.replace(", random weights", "")
-    return model if row["length"] == 128 else f"{model}, {row['length']} tokens"
+    tokens = "" if row["length"] == 128 else f" of {row['length']} tokens"
+    return f"{model}, {row['windows']:,} windows{tokens}"
 
 
 def main() -> None:

@@ -58,6 +58,7 @@ def made_up(
             "windows": np.full((1, 1), 100),
             "tokens": np.full((1, 1), 12800),
             "token_kind_count": kinds,
+            "layer_attention": np.ones((1, 128, 128)),
             **(arrays or {}),
         },
         numbers=numbers,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from operator import index
 from typing import Any, Literal, get_args
 
 from headscope.errors import HeadscopeError
@@ -82,14 +83,17 @@ class Options:
         ):
             if choice not in get_args(kinds):
                 raise HeadscopeError(f"{option(name)} is {choice!r}; it must be {' or '.join(get_args(kinds))}.")
+        object.__setattr__(self, "meta", self.meta if isinstance(self.meta, str) else tuple(self.meta))
         if isinstance(self.meta, str) or not all(isinstance(name, str) and name for name in self.meta):
             example = either("label,year", '("label", "year")')
             raise HeadscopeError(f"{option('meta')} is {self.meta!r}; it must name columns, for example {example}.")
         if self.meta and not self.keep_windows:
             object.__setattr__(self, "keep_windows", True)
-        if self.layers is not None and not self.layers:
-            example = either("0-5 or 3,7,11", "range(6) or (3, 7, 11)")
-            raise HeadscopeError(f"{option('layers')} names no layer; give for example {example}.")
+        for name in self.meta:
+            if self.meta.count(name) > 1:
+                raise HeadscopeError(f"{option('meta')} names {name} twice; name each column once.")
+        if self.layers is not None:
+            object.__setattr__(self, "layers", _layers(self.layers))
 
     @property
     def windows_at_once(self) -> int:
@@ -125,6 +129,22 @@ class Options:
                 "meta": tuple(values.get("meta", ())),
             }
         )
+
+
+def _layers(given: Iterable[Any]) -> tuple[int, ...]:
+    """Numbers of layers, each once, in their order."""
+    example = either("0-5 or 3,7,11", "range(6) or (3, 7, 11)")
+    try:
+        asked = [*given]
+        layers = {index(layer) for layer in asked}
+        usable = (
+            len(layers) > 0 and not isinstance(given, str | bytes) and not any(isinstance(one, bool) for one in asked)
+        )
+    except TypeError:
+        usable = False
+    if not usable:
+        raise HeadscopeError(f"{option('layers')} is {given!r}; name layers by their numbers, for example {example}.")
+    return tuple(sorted(layers))
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

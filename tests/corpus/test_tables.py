@@ -151,3 +151,22 @@ def test_a_json_line_without_the_field_names_those_there_are(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "x", "body": "y"}\n')
     with pytest.raises(HeadscopeError, match=r"line 1 has no string field 'text', only title, body; .* with field"):
         strings(tmp_path / "a.jsonl")
+
+
+def test_rows_after_one_with_a_nul_byte_are_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"id,text\n1,one\n2,t\0wo\n3,three\n4,\xff\n5,five\n")
+    source = read_texts([tmp_path / "a.csv"], skip_bad=True)
+    assert [(text.text, text.origin.partition(", ")[2]) for text in source] == [
+        ("one", "line 2"), ("three", "line 4"), ("five", "line 6"),
+    ]  # fmt: skip
+    assert source.bad == 2
+
+
+def test_an_empty_text_is_none_whatever_table_it_stands_in(tmp_path):
+    rows = [{"text": "One."}, {"text": ""}, {"text": "  "}, {"text": "Two."}]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    (tmp_path / "b.json").write_text(json.dumps([row["text"] for row in rows]))
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "a.csv").write_text("id,text\n1,One.\n2,\n3,  \n4,Two.\n")
+    for name in ("a.json", "b.json", "a.jsonl", "a.csv"):
+        assert strings(tmp_path / name) == ["One.", "Two."], name

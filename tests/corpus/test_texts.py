@@ -178,3 +178,37 @@ def test_files_of_a_folder_that_are_no_texts_are_counted(tmp_path):
     texts = read_texts([tmp_path])
     assert len(list(texts)) == 2
     assert texts.other_files == 3
+
+
+def test_a_field_of_what_has_none_is_refused(tmp_path: Path, monkeypatch):
+    (tmp_path / "a.txt").write_text('{"body": "One."}')
+    with pytest.raises(HeadscopeError, match=r"a\.txt has no field 'body', for it is text; give \.jsonl"):
+        read_texts([tmp_path / "a.txt"], field="body")
+    with pytest.raises(HeadscopeError, match="Standard input has no fields; give a file, or leave out field"):
+        read_texts("-", field="body")
+    (tmp_path / "b.jsonl").write_text('{"body": "Two."}')
+    assert strings(read_texts([tmp_path], field="body")) == ['{"body": "One."}', "Two."]
+
+
+def test_ndjson_is_jsonl(tmp_path: Path):
+    (tmp_path / "a.ndjson").write_text('{"text": "One."}\n{"text": "Two."}\n')
+    assert strings(read_texts(tmp_path)) == ["One.", "Two."]
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_not_this_folder(name: str):
+    with pytest.raises(HeadscopeError, match="name of a file or folder is empty"):
+        read_texts([name])
+
+
+def test_linked_folders_are_read_once_and_never_in_circles(tmp_path: Path):
+    for place in ("corpus", "elsewhere", "elsewhere/deeper"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "corpus" / "a.txt").write_text("One.")
+    (tmp_path / "elsewhere" / "b.txt").write_text("Two.")
+    (tmp_path / "elsewhere" / "deeper" / "c.txt").write_text("Three.")
+    (tmp_path / "corpus" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "corpus" / "again").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "corpus" / "back").symlink_to(tmp_path / "corpus")
+    (tmp_path / "elsewhere" / "deeper" / "up").symlink_to(tmp_path / "elsewhere")
+    assert strings(read_texts(tmp_path / "corpus")) == ["One.", "Two.", "Three."]

@@ -206,3 +206,26 @@ def test_the_command_merges_and_refuses_to_write_over_a_study(parts: list[Path],
     assert "holds a finished study" in second.output
     manifest = json.loads((tmp_path / "m" / "study.json").read_text())
     assert manifest["merged"] == [str(part) for part in parts]
+
+
+def test_merged_wholes_have_the_groups_of_texts_and_intervals_of_one_study(
+    tiny: Model, tmp_path: Path, sample: list[str]
+) -> None:
+    texts = sample[:12]
+    whole = small_study(tiny, tmp_path / "whole", max_windows=None, texts=texts)
+    books = [small_study(tiny, tmp_path / f"{n}", max_windows=None, texts=[text]) for n, text in enumerate(texts)]
+    assert books[0].intervals["groups"].max() < 8
+    merged = headscope.merge([book.folder for book in books], out=tmp_path / "m")
+    for name in whole.groups:
+        np.testing.assert_allclose(merged.groups[name], whole.groups[name], rtol=1e-12, atol=1e-12, err_msg=name)
+    assert merged.intervals["groups"].max() == 12
+    for name in ("value", "low", "high"):
+        np.testing.assert_allclose(merged.intervals[name], whole.intervals[name], rtol=1e-9)
+
+
+def test_a_null_study_is_not_merged_with_another(tiny: Model, tmp_path: Path, sample: list[str]) -> None:
+    study = small_study(tiny, tmp_path / "s", max_windows=20, texts=sample[:4], maps="none")
+    headscope.nulls(study.folder, tiny, sample[:4], progress=False)
+    nulls = [study.folder / "nulls" / kind for kind in ("tokens", "sentences")]
+    with pytest.raises(HeadscopeError, match="differ in null: tokens and sentences"):
+        headscope.merge(nulls, out=tmp_path / "m")

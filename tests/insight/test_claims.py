@@ -275,3 +275,9 @@ class TestAgreement:
         table = fig9_agreement(model)
         assert (table.precision > 0.9).all(), table
         assert (table.recall > 0.9).all(), table
+
+
+def test_rows_that_no_window_reaches_are_no_rows():
+    attention = np.zeros((2, 8, 8))
+    attention[:, range(5), range(5)] = 1
+    assert near_diagonal(attention) == 1

@@ -144,3 +144,16 @@ def test_the_command_writes_once_and_not_over_what_is_there(folders, tmp_path, c
     assert "The paper's claims" in capsys.readouterr().out
     assert app(command, standalone_mode=False) == 2
     assert "exists; give another --out, or --overwrite" in capsys.readouterr().err
+
+
+def test_shares_over_pairs_are_not_held_against_means_over_windows(tiny, sample, tmp_path) -> None:
+    asked = {"length": 32, "max_windows": 40, "progress": False}
+    one, other = (
+        headscope.study(tiny, texts, out=tmp_path / name, **asked)
+        for name, texts in (("one", sample[:8]), ("other", sample[8:16]))
+    )
+    with pytest.raises(HeadscopeError, match="is read at another threshold, so its shares are pooled over pairs"):
+        headscope.compare(one.at(0.2), other)
+    told = " ".join(headscope.compare(one.at(0.2), other.at(0.2)).sentences)
+    assert "nan" not in told
+    assert "the heads have different focal tokens" not in told

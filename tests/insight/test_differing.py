@@ -40,6 +40,9 @@ def a_study(
 
 STACKED = {"stack": "decoder"}
 HEADINGS = {
+    "Two models of the same shape on the same texts, cut into other windows": (
+        {"weights": "b", "windows": "b", "options": {"sample": 500, "seed": 1}},
+    ),
     "The same study twice: the same model on the same windows, measured alike": ({},),
     "The same study 3 times: the same model on the same windows, measured alike": ({}, {}),
     "The same model on different texts": ({"texts": "b", "windows": "b"},),

@@ -226,7 +226,6 @@ def test_an_unbroken_range_is_taken_about_the_peak():
 def test_chance_is_known_only_where_it_can_be():
     study = made_up()
     assert kind_chance(study, ("sentence_end",)) == pytest.approx(0.1)
-    assert attention_chance(study) == pytest.approx(1 / 128)
     assert distance_chance(study) == 43
     assert distance_chance(made_up(special="drop")) is None
     assert distance_chance(made_up(arrays={"tokens": np.full((1, 1), 12000)})) is None
@@ -267,3 +266,56 @@ def test_every_column_of_the_tables_is_defined(study):
     for term in columns().values():
         assert term.definition.endswith(".")
         assert term.chance is None or term.chance in columns()
+
+
+def test_even_attention_of_a_decoder_goes_to_what_came_before():
+    causal = np.tril(np.ones((128, 128))) / np.arange(1, 129)[:, None]
+    of_decoder = heads(attention_next=[0.0])
+    even = made_up(heads=of_decoder, arrays={"layer_attention": 100 * causal[None]})
+    assert attention_chance(even) == pytest.approx(np.diagonal(causal).mean()) == pytest.approx(0.0424, abs=1e-4)
+    assert attention_chance(even, back=1) == pytest.approx(np.diagonal(causal, -1).mean())
+    assert attention_chance(made_up(heads=heads(attention_next=[0.1]))) == 1 / 128
+    shorter = causal.copy()
+    shorter[40:] = 0  # half of the windows have 40 tokens
+    mixed = made_up(heads=of_decoder, arrays={"layer_attention": (50 * causal + 50 * shorter)[None]})
+    weights = np.array([100] * 40 + [50] * 88)
+    assert attention_chance(mixed) == pytest.approx((weights / np.arange(1, 129)).sum() / weights.sum())
+
+
+def test_the_largest_lift_is_told_where_all_are_small(monkeypatch):
+    monkeypatch.setattr(about_pairs, "_surely_above", lambda *_: [0, 1])
+    shares, by_distance = [0.50, 0.10], [0.48, 0.092]
+    found = about_pairs.same_sentence(sentences(shares, chance=0.05, by_distance=by_distance))
+    assert "1.09 times at most: in layer 1, 10 %" in found.sentence
+
+
+def test_a_layer_below_chance_is_not_said_to_lie_above_it():
+    found = about_pairs.same_sentence(sentences([0.20, 0.40], chance=0.30, by_distance=[0.199, 0.41]))
+    assert found.sentence.startswith("High pairs stay within one sentence more often than by chance")
+    assert "in layer 1, 40 %" in found.sentence
+
+
+def test_no_head_pairs_equal_tokens_means_no_head():
+    of_two = heads(repeat_probability=[0.20, 0.10]) | {"repeat_chance_by_distance": [0.15, 0.01]}
+    found = about_pairs.repeats(made_up(heads=of_two))
+    assert found.sentence.startswith("Of the heads with twice what distance alone gives or more, layer 0, head 1 pairs")
+    assert "10 % of its high pairs, 10 times" in found.sentence
+
+
+def test_repeats_farther_apart_than_chance_are_told_as_that():
+    far = made_up(heads=heads(repeat_probability=[0.6], mean_distance=[95.0]))
+    assert "95 tokens apart on average, farther than pairs at random (43)" in about_pairs.distant_repeats(far).sentence
+
+
+@pytest.mark.parametrize(
+    ("threshold", "told"),
+    [
+        (0.3, "few, so the threshold 0.3 cuts in a gap"),
+        (0.9, "few, a gap, but the threshold 0.9 lies outside of it"),
+    ],
+)
+def test_a_threshold_cuts_only_in_a_gap_in_which_it_lies(threshold, told):
+    histogram = np.zeros((1, 1, 200), dtype=np.int64)
+    histogram[..., 105], histogram[..., 110], histogram[..., 170] = 92, 3, 5
+    found = about_values.spectrum(made_up(arrays={"similarity_histogram": histogram}, threshold=threshold))
+    assert told in found.sentence

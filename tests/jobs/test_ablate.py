@@ -530,3 +530,13 @@ def test_whatever_a_network_raises_when_begun_in_its_middle_it_is_run_whole(
 
     monkeypatch.setattr(resuming, "_handing_on", fails)
     assert resuming.resumable(Capture(tiny.network)) == {}
+
+
+def test_a_head_that_sees_what_it_is_to_predict_has_no_loss(decoder: Model) -> None:
+    from transformers import LlamaForCausalLM
+
+    config = copy.deepcopy(decoder.network.config)
+    config.is_causal = False
+    network = LlamaForCausalLM(config).eval()
+    with pytest.raises(NoHead, match="sees the tokens that its head is to predict"):
+        with_head(replace(decoder, network=network))

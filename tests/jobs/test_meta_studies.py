@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import pytest
 
 import headscope
@@ -98,3 +99,90 @@ def test_what_can_not_be_kept_is_refused_before_anything_is_measured(tiny, sampl
         with pytest.raises(HeadscopeError, match=said):
             measured(tiny, texts, tmp_path / "s", **more)
         assert not (tmp_path / "s").exists()
+
+
+def test_pairs_keep_what_stands_beside_them(tiny, tmp_path: Path) -> None:
+    rows = [
+        {
+            "a": f"The tide of day {day} was low. Gulls came",
+            "b": f"Nobody fed them. Day {day} was grey.",
+            "label": day % 2,
+        }
+        for day in range(12)
+    ]
+    study = headscope.study(
+        tiny, rows, out=tmp_path / "pairs", field=("a", "b"), meta=("label",), progress=False, length=32
+    )
+    each = study.windows_table.drop_duplicates("window")
+    assert each["label"].tolist() == [day % 2 for day in range(12)]
+    assert study.by("label").values == [0, 1]
+
+
+def test_the_same_texts_are_measured_again_without_what_was_kept(tiny, frame, tmp_path: Path) -> None:
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    texts = headscope.read_texts(tmp_path / "a.csv", field="body")
+    measured(tiny, texts, tmp_path / "with", meta=("label",))
+    again = measured(tiny, texts, tmp_path / "without", meta=(), keep_windows=True)
+    assert "label" not in again.windows_table
+
+
+MIXED = {
+    "whole numbers, then words": ([4] * 16 + ["n/a"] * 8, {"int64", "string"}),
+    "nothing, then whole numbers": ([None] * 16 + [7] * 8, {"string", "int64"}),
+    "whole numbers, then nothing": ([7] * 16 + [None] * 8, {"int64", "string"}),
+    "whole numbers, then numbers": ([4] * 16 + [4.5] * 8, {"int64", "double"}),
+    "numbers, then words": ([4, 4.5] * 8 + ["n/a"] * 8, {"double", "string"}),
+    "truth, then words": ([True, False] * 8 + ["n/a"] * 8, {"bool", "string"}),
+    "large whole numbers, then numbers": ([2**60 + 1] * 16 + [0.5] * 8, {"int64", "double"}),
+    "the same everywhere": (["calm", "rough"] * 12, {"string"}),
+}
+
+
+@pytest.mark.parametrize("which", MIXED)
+def test_parts_whose_values_are_of_other_types_merge_into_the_whole(
+    tiny, frame, tmp_path: Path, which, small_shards
+) -> None:
+    values, types = MIXED[which]
+    rows = [{"text": text, "cell": value} for text, value in zip(frame["body"], values, strict=True)]
+
+    def run(name: str, **more) -> headscope.Study:
+        return measured(tiny, rows, tmp_path / name, meta=("cell",), **more)
+
+    def type_of(study: headscope.Study) -> str:
+        kind = pyarrow.parquet.read_schema(study.folder / "windows.parquet").field("cell").type
+        return str(getattr(kind, "value_type", kind))
+
+    whole = run("whole")
+    parts = [run(f"part-{n}", shard=f"{n}/2") for n in (1, 2)]
+    assert set(map(type_of, parts)) == types
+    merged = headscope.merge([part.folder for part in parts], out=tmp_path / "merged")
+    assert type_of(merged) == type_of(whole)
+    pd.testing.assert_frame_equal(merged.windows_table, whole.windows_table, check_categorical=False)
+    mine, its = ({file.name for file in one.folder.glob("by_*")} for one in (merged, whole))
+    assert mine == its
+
+
+def test_a_row_that_is_too_short_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,text,label\n1,One.,calm\n2,Two.\n3,Three.,rough\n")
+    texts = headscope.read_texts(tmp_path / "a.csv", skip_bad=True)
+    texts.keep(("label",))
+    assert [(text.text, text.meta) for text in texts] == [("One.", ("calm",)), ("Three.", ("rough",))]
+    assert texts.bad == 1
+
+
+def test_values_that_no_table_can_hold_are_written_in_words(tiny, frame, tmp_path: Path) -> None:
+    rows = [{"text": text, "label": "\ud83d", "number": 2**64} for text in frame["body"]]
+    study = measured(tiny, rows, tmp_path / "odd", meta=("label", "number"))
+    assert set(study.windows_table["label"]) == {"\\ud83d"}
+    assert set(study.windows_table["number"]) == {str(2**64)}
+
+
+def test_columns_that_differ_in_what_files_can_not_be_called_have_a_file_each(tiny, frame, tmp_path: Path) -> None:
+    table = frame.assign(**{"a b": ["x"] * 24, "a_b": ["y"] * 24})
+    study = measured(tiny, table, tmp_path / "named", field="body", meta=("a b", "a_b"))
+    assert {file.name for file in study.folder.glob("by_*.csv")} == {"by_a_b.csv", "by_a_b_.csv"}
+
+
+def test_a_column_is_named_once(tiny, frame, tmp_path: Path) -> None:
+    with pytest.raises(HeadscopeError, match="meta names label twice"):
+        measured(tiny, frame, tmp_path / "twice", field="body", meta=("label", "label"))

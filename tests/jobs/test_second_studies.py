@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import headscope
@@ -73,3 +74,20 @@ def test_ids_samples_and_open_options_are_the_same_again(tiny, here: Path):
     for out, texts, more in (("ids", ids, {}), ("sample", TEXTS, {"sample": 5, "length": 16})):
         first = headscope.study(tiny, texts, out=out, progress=False, **more)
         assert headscope.study(tiny, texts, out=out, progress=False, **more).manifest == first.manifest
+
+
+@pytest.mark.parametrize("layers", [[2, 0], (2, 0, 2), np.array([0, 2]), range(0, 3, 2), {0, 2}])
+def test_layers_are_the_same_however_they_are_given(tiny, sample, tmp_path, layers) -> None:
+    asked = {"length": 32, "max_windows": 8, "progress": False, "out": tmp_path / "s"}
+    first = headscope.study(tiny, sample[:4], layers=(0, 2), **asked)
+    assert first.manifest.layers == [0, 2]
+    assert (first.heads["windows"] > 0).all()
+    again = headscope.study(tiny, sample[:4], layers=layers, **asked)
+    assert again.manifest.finished == first.manifest.finished
+
+
+@pytest.mark.parametrize("layers", [(-1,), (0, 99), 5, "0-2", (), (0.5,), (True,)])
+def test_layers_that_are_none_are_refused_before_anything_is_measured(tiny, sample, tmp_path, layers) -> None:
+    with pytest.raises(HeadscopeError, match="layers"):
+        headscope.study(tiny, sample[:4], layers=layers, length=32, out=tmp_path / "s", progress=False)
+    assert not (tmp_path / "s" / "study.json").exists()

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 import headscope
+from headscope.insight import judges
+from headscope.insight.chance import layer_attention
 from headscope.insight.notices import notices
+from headscope.model.proof import prove
 
 NOTES = [f"Note {day}. The tide of day {day} was low." + day * " The gulls came." for day in range(3)]
 
@@ -80,3 +84,34 @@ def test_parts_of_short_texts_merge(tiny, tmp_path: Path, monkeypatch) -> None:
     merged = headscope.merge([part.folder for part in parts], out=tmp_path / "m")
     assert merged.extent == measured(tiny, NOTES, tmp_path / "w").extent
     assert "were padded" in " ".join(notices(merged))
+
+
+def test_padding_that_comes_late_is_proved_when_it_comes(tiny, sample, tmp_path, monkeypatch, small_shards) -> None:
+    proved = []
+
+    def noted(capture, inputs, mask, types=None):
+        proved.append(bool(mask.all()))
+        return prove(capture, inputs, mask, types)
+
+    monkeypatch.setattr("headscope.run.runner.prove", noted)
+    asked = {"length": 32, "short": "pad", "progress": False}
+    texts = [" ".join(sample[:3]), "A short one.", "Another."]
+    study = headscope.study(tiny, texts, out=tmp_path / "late", **asked)
+    assert study.windows > 32
+    assert proved == [True, False]
+    proof = study.manifest.model.proof
+    assert (proof.windows, proof.attention is not None) == (4, True)
+
+
+def test_claims_of_padded_windows_leave_out_what_no_window_has(tiny, tmp_path) -> None:
+    texts = [f"Note {day}. The tide of day {day} was low, and the gulls came." for day in range(12)]
+    exact, padded = (
+        headscope.study(tiny, texts, out=tmp_path / str(length), length=length, short="pad", progress=False)
+        for length in (32, 64)
+    )
+    assert exact.windows == padded.windows == 12
+    assert judges.near_diagonal(layer_attention(padded)) == pytest.approx(
+        judges.near_diagonal(layer_attention(exact)), abs=0.1
+    )
+    assert judges.far(padded) == pytest.approx(judges.far(exact))
+    assert judges.far(padded) < 50 * 32 / 128

@@ -162,3 +162,35 @@ def test_a_family_that_cannot_be_captured_is_refused_by_name():
     network = XLNetModel(XLNetConfig(d_model=16, n_layer=1, n_head=2, d_inner=16, vocab_size=50)).eval()
     with pytest.raises(HeadscopeError, match="XLNetModel"):
         Capture(network)
+
+
+def test_attention_whose_rows_are_multiplied_afterwards_is_refused():
+    """As where a sink enters after the values: the weights that are returned are not those the model weighs by."""
+    from transformers import BertConfig, BertModel
+    from transformers.models.bert import modeling_bert
+
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    network = BertModel(BertConfig(vocab_size=50, **shape)).eval()
+    own = modeling_bert.eager_attention_forward
+
+    def rescaled(module, *given, **more):
+        output, weights = own(module, *given, **more)
+        return output * torch.linspace(0.2, 0.9, output.shape[1])[None, :, None, None], weights
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(modeling_bert, "eager_attention_forward", rescaled)
+        with pytest.raises(HeadscopeError, match="multiplies each row of what its attention puts out"):
+            Capture(network)
+    Capture(network)
+
+
+def test_what_can_not_be_copied_is_told_in_a_sentence():
+    import threading
+
+    from transformers import BertConfig, BertModel
+
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    network = BertModel(BertConfig(vocab_size=50, **shape)).eval()
+    network.lock = threading.Lock()
+    with pytest.raises(HeadscopeError, match=r"can't be measured: it can't be copied \(TypeError"):
+        Capture(network)

@@ -142,3 +142,27 @@ def test_importing_headscope_imports_no_torch():
 
     code = "import sys, headscope; headscope.HeadscopeError; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_the_encoder_of_an_encoder_decoder_is_loaded_by_its_name(tiny_folder: Path, tmp_path: Path) -> None:
+    from transformers import T5Config, T5EncoderModel
+
+    shutil.copytree(tiny_folder, tmp_path / "t5")
+    config = T5Config(vocab_size=600, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2)
+    network = T5EncoderModel(config).eval()
+    network.save_pretrained(tmp_path / "t5")
+    loaded = headscope.load(str(tmp_path / "t5"), device="cpu")
+    assert type(loaded.network) is T5EncoderModel
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(loaded.network.state_dict()[name], tensor), name
+
+
+def test_a_model_that_takes_most_of_the_memory_is_loaded(tiny_folder: Path, monkeypatch) -> None:
+    weights = sum(
+        tensor.nbytes for tensor in headscope.load(str(tiny_folder), device="cpu").network.state_dict().values()
+    )
+    monkeypatch.setattr("headscope.model.weight_checks.memory_of_machine", lambda: int(1.2 * weights))
+    headscope.load(str(tiny_folder), device="cpu")
+    monkeypatch.setattr("headscope.model.weight_checks.memory_of_machine", lambda: int(0.9 * weights))
+    with pytest.raises(headscope.HeadscopeError, match="takes more memory"):
+        headscope.load(str(tiny_folder), device="cpu")

@@ -233,3 +233,40 @@ def test_a_layer_without_attention_has_no_head() -> None:
     sentence = r"There is no head 0:1: layer 0 has no attention"
     with pytest.raises(HeadscopeError, match=sentence), silenced(network_of("Jamba"), {(0, 1)}):
         pass
+
+
+def test_what_a_head_puts_out_may_enter_nothing_beside_the_projection(tiny: Model) -> None:
+    """As with an adapter that is not merged: what is silenced in the one matrix would still be heard in the other."""
+
+    class Adapted(torch.nn.Module):
+        def __init__(self, base: torch.nn.Linear) -> None:
+            super().__init__()
+            self.base_layer, self.down = base, torch.nn.Linear(base.in_features, 2, bias=False)
+            self.up = torch.nn.Linear(2, base.out_features, bias=False)
+
+        def forward(self, given: Tensor) -> Tensor:
+            return self.base_layer(given) + self.up(self.down(given))
+
+    network = copy.deepcopy(tiny.network)
+    for layer in network.encoder.layer:
+        layer.attention.output.dense = Adapted(layer.attention.output.dense)
+    network.eval()
+    capture = Capture(network)
+    assert capture.carried_by == "value"
+    with (
+        pytest.raises(HeadscopeError, match=r"enters .*dense\.down too, beside the output projection"),
+        silenced(network, {(0, 1)}),
+    ):
+        pass
+    assert sorted(capture.elsewhere) == [0, 1, 2]
+
+
+def test_a_forward_that_the_user_put_there_is_there_again() -> None:
+    from headscope.model.forwards import calling_instead
+
+    module, plain = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    module.forward = mine = lambda given: given
+    with calling_instead({module: torch.neg, plain: torch.neg}):
+        assert module(torch.ones(2)).tolist() == plain(torch.ones(2)).tolist() == [-1, -1]
+    assert module.forward is mine
+    assert "forward" not in plain.__dict__

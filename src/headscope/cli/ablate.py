@@ -13,7 +13,6 @@ from headscope.cli.options import (
     DTYPE,
     ENGINE,
     FIELD,
-    LAYERS,
     LENGTH,
     LINES,
     MODEL_OR_THAT_OF_STUDY,
@@ -104,7 +103,9 @@ def command(
     short: SHORT = "auto",
     max_windows: Annotated[int | None, typer.Option(help="Stop after this many windows.", metavar="N")] = None,
     sample: SAMPLE = None,
-    layers: LAYERS = None,
+    layers: Annotated[
+        str | None, typer.Option(help="Layers whose heads are silenced, for example 0-5 or 3,7,11; by default all.")
+    ] = None,
     stack: STACK = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Windows that run through the model at once in each thread; 1.", metavar="N")

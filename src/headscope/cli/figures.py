@@ -19,8 +19,8 @@ def command(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Figures to draw, for example 7,8,atlas: their numbers in the paper, spectrum, thresholds, atlas, "
-            "and of images grid; by default all.",
+            help="Figures to draw, for example 7,8,atlas: their numbers in the paper, spectrum, signal, thresholds, "
+            "atlas, and of images grid; by default all.",
             metavar="N,...",
             show_default=False,
         ),

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headscope.cli.options import ADDRESS, DEVICE, ENGINE, FIELDS, LINES, QUIET, THREADS, WORKERS, fields_named
+from headscope.cli.options import (
+    ADDRESS,
+    DEVICE,
+    ENGINE,
+    FIELDS,
+    LINES,
+    QUIET,
+    SKIP_BAD,
+    THREADS,
+    WORKERS,
+    fields_named,
+)
 
 if TYPE_CHECKING:
     from headscope.show.objects import Study
@@ -51,6 +62,7 @@ def command(
     ] = None,
     lines: LINES = False,
     field: FIELDS = "text",
+    skip_bad: SKIP_BAD = False,
     device: DEVICE = "auto",
     workers: WORKERS = None,
     threads: THREADS = None,
@@ -68,7 +80,7 @@ def command(
     from headscope.corpus.texts import read_texts
     from headscope.jobs.null_studies import nulls
 
-    given = read_texts(texts, lines=lines, field=fields_named(field)) if texts else None
+    given = read_texts(texts, lines=lines, field=fields_named(field), skip_bad=skip_bad) if texts else None
     chosen = None if only is None else [name.strip() for name in only.split(",")]
     finished = nulls(
         folder,

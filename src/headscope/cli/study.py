@@ -82,7 +82,7 @@ def command(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Windows that run through the model at once in each thread; if not given, as many as make 512 tokens.",
+            help="Windows at once in each thread; if not given, as many as make 1,024 tokens.",
             metavar="N",
         ),
     ] = None,
@@ -152,7 +152,7 @@ def command(
         stack=stack,  # type: ignore[arg-type]
         maps=maps,  # type: ignore[arg-type]
         keep_windows=keep_windows,
-        meta=tuple(meta.split(",")) if meta is not None else (),
+        meta=tuple(name.strip() for name in meta.split(",")) if meta is not None else (),
     )
     source: Texts | Images
     if texts and are_images(texts):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headscope.corpus.meta import with_meta
-from headscope.corpus.records import Bad, Source, Text, of_values
+from headscope.corpus.records import Bad, Source, Text
+from headscope.corpus.tables import of_cells
 from headscope.errors import HeadscopeError
 from headscope.speaking import option
 
@@ -17,6 +18,7 @@ class HubDataset(Source):
         self._address = address
         self._fields = fields
         self.name = f"hf:{address}"
+        self.has_fields = True
 
     def records(self) -> Iterator[Text | Bad]:
         try:
@@ -32,9 +34,9 @@ class HubDataset(Source):
                 origin = f"{self.name}, row {number}"
                 missing = next((field for field in self._fields if not isinstance(row.get(field), str)), None)
                 if missing is None:
-                    yield with_meta(
-                        of_values(origin, [row[field] for field in self._fields]), [row.get(name) for name in self.meta]
-                    )
+                    record = of_cells(origin, [row[field] for field in self._fields])
+                    if record is not None:
+                        yield with_meta(record, [row.get(name) for name in self.meta])
                 else:
                     yield Bad(
                         f"{origin} has no text in its field {missing!r}, only the fields "

@@ -84,7 +84,7 @@ def _read(place: Path, on_bad: Callable[[], None] | None) -> Iterator[Picture]:
             else:
                 with Image.open(path) as image:
                     yield np.asarray(image.convert("RGB"))
-        except (OSError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
+        except (OSError, ValueError, SyntaxError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
             if on_bad is None:
                 raise HeadscopeError(f"{path} can't be read as an image ({problem}).") from None
             on_bad()

@@ -145,7 +145,7 @@ class WholeLayouts:
         ]
         found = Passages([first, second], self._sentences)
         was_cut = too_long or given != (first, second)
-        joined = Text(text.origin, found.text)
+        joined = text._replace(text=found.text, second=None)
         return Layout(joined, tokens, found.sentence_of, encoded.get("token_type_ids"), was_cut)
 
     def _check_pairs(self) -> None:

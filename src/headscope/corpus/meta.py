@@ -22,18 +22,23 @@ def with_meta(record: Record, values: Sequence[Any]) -> Record:
 
 
 def plain(value: Any) -> str | int | float | bool | None:
-    """A value as it is kept: a string, a number, or nothing; anything else in words.
+    """A value as it is kept: a string, a number, or nothing; anything else in words. What is no valid Unicode is
+    written as an escape, and a whole number of more than 64 bits as a string.
 
     >>> import datetime
     >>> plain(float("nan")), plain(datetime.date(1999, 3, 1)), plain(["a"]), plain(3)
     (None, '1999-03-01', "['a']", 3)
+    >>> plain("K" + chr(0xDCF6) + "ln") == "K" + chr(92) + "udcf6ln", plain(2**64)
+    (True, '18446744073709551616')
     """
     value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if isinstance(value, (str, int)) else str(value)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def from_cell(cell: str) -> str | int | None:

@@ -62,13 +62,15 @@ class Bad(NamedTuple):
 
 class Source(ABC):
     """One place that texts come from. `size` and `position` are in any unit, None where unknown. once: what it gives is
-    gone when it was read. meta: columns or fields that are kept of each text."""
+    gone when it was read. meta: columns or fields that are kept of each text. has_fields: texts stand in a field or
+    column, which the user names."""
 
     name: str
     size: int | None = None
     position: int = 0
     once: bool = False
     meta: tuple[str, ...] = ()
+    has_fields: bool = False
 
     @abstractmethod
     def records(self) -> Iterator[Text | Bad]: ...

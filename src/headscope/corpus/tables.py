@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from headscope.corpus.meta import HOW, from_cell, with_meta
-from headscope.corpus.records import LONGEST_TEXT, Bad, Text, checked, of_values
+from headscope.corpus.records import LONGEST_TEXT, Bad, Text, of_values
 from headscope.speaking import option
 from headscope.wording import counted
 
@@ -69,7 +69,7 @@ def parquet_texts(
         row = 0
         for batch in table.iter_batches(batch_size=64, columns=[*{*fields, *meta}]):
             for values in zip(*(batch.column(field).to_pylist() for field in (*fields, *meta)), strict=True):
-                record = _of_cells(f"{name}, row {row}", values[: len(fields)])
+                record = of_cells(f"{name}, row {row}", values[: len(fields)])
                 yield with_meta(record, values[len(fields) :]), row / table.metadata.num_rows
                 row += 1
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as unreadable:
@@ -88,19 +88,20 @@ def csv_texts(
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] = []
     while True:
-        origin = f"{name}, line {rows.line_num + 1}"
+        origin = f"{name}, line {lines.number + 1}"
         try:
             row = _next_row(rows)
         except StopIteration:
             break
         except csv.Error as problem:
-            yield Bad(lines.problem or _quoting_problem(origin, problem))
-            if lines.problem or not header:
+            yield Bad(lines.told() or _quoting_problem(origin, problem))
+            if lines.ended or not header:
                 return
             continue
         if header:
             record = _of_row(origin, row, len(header), [header.index(field) for field in fields])
-            yield with_meta(record, [from_cell(row[header.index(field)]) for field in meta] if record else ())
+            kept = [from_cell(row[header.index(field)]) for field in meta] if isinstance(record, Text) else ()
+            yield with_meta(record, kept)
         elif row:
             header = [column.strip() for column in row]
             where = f"The first line of {name}"
@@ -111,8 +112,10 @@ def csv_texts(
         yield Bad(f"{name} is empty; there is nothing to measure.")
 
 
-def json_texts(name: str, plain: BinaryIO, fields: tuple[str, ...], meta: tuple[str, ...] = ()) -> Iterator[Text | Bad]:
-    """A text for each element of an array: a string, or an object with the text in a field."""
+def json_texts(
+    name: str, plain: BinaryIO, fields: tuple[str, ...], meta: tuple[str, ...] = ()
+) -> Iterator[Text | Bad | None]:
+    """A text for each element of an array: a string, or an object with the text in a field. None where it is empty."""
     content = plain.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
         yield Bad(f"{name} holds more than {LONGEST_TEXT >> 20} MB; write it as .jsonl, an object a line.")
@@ -131,15 +134,16 @@ def json_texts(name: str, plain: BinaryIO, fields: tuple[str, ...], meta: tuple[
     for number, row in enumerate(rows):
         origin = f"{name}, element {number}"
         is_text = isinstance(row, str) and len(fields) == 1
-        yield checked(origin, row) if is_text else of_object(origin, row, fields, meta)
+        yield of_cells(origin, [row]) if is_text else of_object(origin, row, fields, meta)
 
 
-def of_object(origin: str, value: Any, fields: tuple[str, ...], meta: tuple[str, ...] = ()) -> Text | Bad:
-    """The text in a field of a JSON object, or the pair in two; what is kept beside may be missing."""
+def of_object(origin: str, value: Any, fields: tuple[str, ...], meta: tuple[str, ...] = ()) -> Text | Bad | None:
+    """The text in a field of a JSON object, or the pair in two; what is kept beside may be missing. None where the text
+    is empty."""
     fitting = [field for field in fields if isinstance(value, dict) and isinstance(value.get(field), str)]
     field = next((field for field in fields if field not in fitting), None)
     if field is None:
-        return with_meta(of_values(origin, [value[field] for field in fields]), [value.get(name) for name in meta])
+        return with_meta(of_cells(origin, [value[field] for field in fields]), [value.get(name) for name in meta])
     names = f", only {', '.join(map(str, [*value][:SHOWN_COLUMNS]))}" if isinstance(value, dict) and value else ""
     if isinstance(value, dict) and field in value:
         names = ""
@@ -149,8 +153,8 @@ def of_object(origin: str, value: Any, fields: tuple[str, ...], meta: tuple[str,
     )
 
 
-def _of_cells(origin: str, values: Sequence[str | None]) -> Text | Bad | None:
-    """Empty cells are no text."""
+def of_cells(origin: str, values: Sequence[str | None]) -> Text | Bad | None:
+    """The text in the cells of a row: none where they are empty."""
     texts = [value or "" for value in values]
     if not any(text.strip() for text in texts):
         return None
@@ -171,7 +175,7 @@ def _of_row(origin: str, row: list[str], width: int, places: Sequence[int]) -> T
     cells = [row[place] for place in places]
     undecoded = next((letter for cell in cells for letter in cell if "\udc80" <= letter <= "\udcff"), None)
     if undecoded is None:
-        return _of_cells(origin, cells)
+        return of_cells(origin, cells)
     return Bad(
         f"{origin} is not UTF-8: it holds the byte 0x{ord(undecoded) - 0xDC00:02x}; convert it (for example with "
         f"iconv) or leave it out with {option('skip_bad', True)}."
@@ -180,13 +184,14 @@ def _of_row(origin: str, row: list[str], width: int, places: Sequence[int]) -> T
 
 class _Lines:
     """The lines of a CSV file, none longer than a text may be. A byte that is not UTF-8 becomes a lone surrogate, so
-    that only its own row is lost."""
+    that only its own row is lost. ended: nothing more can be read."""
 
     def __init__(self, name: str, plain: BinaryIO) -> None:
         self._name = name
         self._plain = plain
-        self._number = 0
-        self.problem: str | None = None
+        self.number = 0
+        self._problem: str | None = None
+        self.ended = False
 
     def __iter__(self) -> _Lines:
         return self
@@ -195,16 +200,22 @@ class _Lines:
         line = self._plain.readline(LONGEST_TEXT + 1)
         if not line:
             raise StopIteration
-        self._number += 1
+        self.number += 1
         if len(line) > LONGEST_TEXT:
-            self._end(f"is longer than {LONGEST_TEXT >> 20} MB; cut it.")
+            self.ended = True  # in the middle of a line
+            self._refuse(f"is longer than {LONGEST_TEXT >> 20} MB; cut it.")
         if b"\0" in line:
-            self._end("is not text: it holds NUL bytes. Save the table as UTF-8.")
-        return line.decode("utf-8-sig" if self._number == 1 else "utf-8", "surrogateescape")
+            self._refuse("is not text: it holds NUL bytes. Save the table as UTF-8.")
+        return line.decode("utf-8-sig" if self.number == 1 else "utf-8", "surrogateescape")
 
-    def _end(self, reason: str) -> None:
-        self.problem = f"{self._name}, line {self._number} {reason}"
-        raise csv.Error(self.problem)
+    def told(self) -> str | None:
+        """What was wrong with the line read last, once."""
+        problem, self._problem = self._problem, None
+        return problem
+
+    def _refuse(self, reason: str) -> None:
+        self._problem = f"{self._name}, line {self.number} {reason}"
+        raise csv.Error(self._problem)
 
 
 def _next_row(rows: Iterator[list[str]]) -> list[str]:

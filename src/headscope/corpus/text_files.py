@@ -18,8 +18,10 @@ from headscope.errors import HeadscopeError
 from headscope.speaking import option
 from headscope.wording import named
 
-SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet")
+SUFFIXES = (".txt", ".md", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 """What is read of a folder. A .json beside texts is mostly about them: it is read where it is named."""
+JSON_LINES = (".jsonl", ".ndjson")
+WITH_FIELDS = ".jsonl, .ndjson, .json, .csv, .tsv or .parquet"
 
 
 class File(Source):
@@ -31,17 +33,23 @@ class File(Source):
         self._fields = fields
         self.name = named(path)
         self.size = path.stat().st_size
+        self.has_fields = self._kind[0] in (*DELIMITERS, *JSON_LINES, ".json", ".parquet")
         self._stamp: tuple[int, ...] | None = None
 
     def changed(self) -> str | None:
         return self.name if self._stamp is not None and self._stamp != _stamp(self._path) else None
 
+    @property
+    def _kind(self) -> tuple[str, bool]:
+        """By its name: the suffix, and whether it is gzipped."""
+        suffixes = [suffix.lower() for suffix in self._path.suffixes]
+        zipped = suffixes[-1:] == [".gz"]
+        return "".join(suffixes[-2:-1] if zipped else suffixes[-1:]), zipped
+
     def records(self) -> Iterator[Text | Bad]:
         name = self.name
         self._stamp = _stamp(self._path)
-        suffixes = [suffix.lower() for suffix in self._path.suffixes]
-        zipped = suffixes[-1:] == [".gz"]
-        kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
+        kind, zipped = self._kind
         try:
             with open(self._path, "rb") as raw, cast(BinaryIO, gzip.open(raw) if zipped else raw) as plain:
                 if kind == ".parquet":
@@ -61,10 +69,10 @@ class File(Source):
             yield from csv_texts(self.name, plain, self._fields, DELIMITERS[kind], self.meta)
         elif kind == ".json":
             yield from json_texts(self.name, plain, self._fields, self.meta)
-        elif kind == ".jsonl":
+        elif kind in JSON_LINES:
             yield from line_texts(self.name, plain, self._fields, self.meta)
         elif len(self._fields) == 2:
-            yield Bad(f"{self.name} has no fields to take pairs from; give .jsonl, .json, .csv, .tsv or .parquet.")
+            yield Bad(f"{self.name} has no fields to take pairs from; give {WITH_FIELDS}.")
         elif self._lines:
             yield from line_texts(self.name, plain)
         else:
@@ -112,15 +120,30 @@ def files_of(path: Path) -> list[Path]:
 
 
 def inside(folder: Path) -> Iterator[Path]:
-    """Everything in a folder and its subfolders that is not hidden. One that may not be read is refused: it would seem
-    to be empty."""
+    """Everything in a folder and its subfolders that is not hidden; linked folders that lie elsewhere too, each once.
+    One that may not be read is refused: it would seem to be empty."""
 
     def refuse(problem: OSError) -> None:
         raise problem
 
-    for place, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    root = Path(os.path.realpath(folder))
+    seen: set[Path] = set()
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and _to_enter(Path(place, name), root, seen)
+        )
         yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def _to_enter(folder: Path, root: Path, seen: set[Path]) -> bool:
+    """Whether it is no link, or one to what would not be read anyway and was not seen; from now on it is."""
+    if not folder.is_symlink():
+        return True
+    real = Path(os.path.realpath(folder))
+    if real in seen or real.is_relative_to(root) or root.is_relative_to(real):
+        return False
+    seen.add(real)
+    return True
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -177,7 +200,9 @@ def line_texts(
         if isinstance(text, Bad):
             yield text
         elif text.strip():
-            yield _json_text(origin, text, fields, meta) if fields else checked(origin, text.strip("\r\n"))
+            record = _json_text(origin, text, fields, meta) if fields else checked(origin, text.strip("\r\n"))
+            if record is not None:
+                yield record
     if number == 0:
         yield Bad(f"{name} is empty; there is nothing to measure.")
 
@@ -194,7 +219,7 @@ def _decoded(origin: str, content: bytes) -> str | Bad:
         )
 
 
-def _json_text(origin: str, line: str, fields: tuple[str, ...], meta: tuple[str, ...]) -> Text | Bad:
+def _json_text(origin: str, line: str, fields: tuple[str, ...], meta: tuple[str, ...]) -> Text | Bad | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:

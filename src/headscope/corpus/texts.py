@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from headscope.corpus.given import GIVEN, Articles, given_source
 from headscope.corpus.hub import HubDataset
 from headscope.corpus.meta import check_fields
 from headscope.corpus.records import FIELD, Bad, Source, Text, field_names
-from headscope.corpus.text_files import SUFFIXES, File, StandardInput, files_of, inside
+from headscope.corpus.text_files import SUFFIXES, WITH_FIELDS, File, StandardInput, files_of, inside
 from headscope.errors import HeadscopeError
+from headscope.speaking import option
 from headscope.wording import named
 
 __all__ = ["SAMPLE", "SUFFIXES", "Reading", "Text", "Texts", "as_texts", "only_text", "read_texts", "sample_texts"]
@@ -131,14 +133,20 @@ class Texts:
     @property
     def read_share(self) -> float | None:
         """How much of the input has been read, 0 to 1; None where it can't be told."""
-        sizes = [source.size for source in self._sources]
-        if any(size is None for size in sizes):
+        before = self._sizes_before
+        if before is None:
             return None
-        known = [size or 0 for size in sizes]
-        done = sum(known[: self._done])
-        if self._done < len(known):
-            done += min(self._sources[self._done].position, known[self._done])
-        return done / sum(known) if sum(known) else 1.0
+        done = before[self._done]
+        if self._done < len(self._sources):
+            done = min(done + self._sources[self._done].position, before[self._done + 1])
+        return done / before[-1] if before[-1] else 1.0
+
+    @cached_property
+    def _sizes_before(self) -> list[int] | None:
+        """Of each source, how much is in those before it, and last how much is in all; None where it can't be told."""
+        sizes = [source.size for source in self._sources]
+        known = [size for size in sizes if size is not None]
+        return [0, *accumulate(known)] if len(known) == len(sizes) else None
 
 
 @naming_typos()
@@ -165,9 +173,13 @@ def read_texts(
     others = 0
     names = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for name in names:
+        if not name.strip():
+            raise HeadscopeError("The name of a file or folder is empty; give - for standard input, or hf:DATASET.")
         if name == "-":
             if len(fields) == 2:
                 raise HeadscopeError("Standard input has no fields to take pairs from; give a file.")
+            if fields != (FIELD,):
+                raise HeadscopeError(f"Standard input has no fields; give a file, or leave out {option('field')}.")
             sources.append(StandardInput(lines))
         elif name.startswith("hf:"):
             sources.append(HubDataset(name[3:], fields))
@@ -175,6 +187,11 @@ def read_texts(
             found = files_of(Path(name))
             sources.extend(File(path, lines, fields) for path in found)
             others += sum(1 for _ in inside(Path(name))) - len(found) if Path(name).is_dir() else 0
+    if sources and fields != (FIELD,) and len(fields) == 1 and not any(source.has_fields for source in sources):
+        raise HeadscopeError(
+            f"{named(' '.join(names))} has no field {fields[0]!r}, for it is text; give {WITH_FIELDS}, or leave out "
+            f"{option('field')}."
+        )
     if not sources:
         raise HeadscopeError("No texts were named; give files, folders, - for standard input, or hf:DATASET.")
     return Texts(sources, named(" ".join(names)), Reading(names, lines, fields[0], skip_bad, *fields[1:]), others)

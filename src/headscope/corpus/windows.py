@@ -303,7 +303,7 @@ class Cutter:
                 piece = text[left:right]
                 stripped = piece.lstrip()
                 left += len(piece) - len(stripped) if stripped else 0
-                if token in self._special and token != self._tokenizer.unk_token_id:
+                if token in self._special and token not in self._unknown:
                     number, kind = -1, SPECIAL
                 else:
                     number, kind = layout.sentence_of(left, not stripped), kind_of(stripped.rstrip())

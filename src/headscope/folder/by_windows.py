@@ -82,12 +82,16 @@ def by_windows(folder: Path, manifest: Manifest, by: str | Sequence[Any]) -> ByV
 def write_by(folder: Path, manifest: Manifest) -> None:
     """A table for each column that the user keeps: for each of its values all columns of heads and layers, with their
     intervals. One that has very many values has none."""
+    names: set[str] = set()
     for name in manifest.options.meta:
         try:
             table = by_windows(folder, manifest, name).intervals
         except (TooManyValues, NoValue):
             continue
         safe = re.sub(r"[^\w-]", "_", name)
+        while safe in names:
+            safe += "_"
+        names.add(safe)
         write_atomically(folder / f"by_{safe}.csv", table.to_csv(index=False).encode())
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False)

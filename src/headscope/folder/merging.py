@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from headscope.corpus.used_sources import MOST_LISTED
 from headscope.errors import HeadscopeError
 from headscope.files import Arrays, checksum, file_checksum, write_atomically
 from headscope.folder.array_file import ArrayFile
+from headscope.folder.by_windows import write_by
 from headscope.folder.manifest import (
     ARRAYS,
     GROUPS_FILE,
@@ -25,7 +28,8 @@ from headscope.folder.manifest import (
 from headscope.folder.study_folder import EXAMPLE, REST, StudyFolder, claim
 from headscope.folder.windows_file import WINDOWS_FILE, merge_windows
 from headscope.folder.writing import write
-from headscope.measure.catalogue import DERIVED, kept_states, state_specs
+from headscope.measure.catalogue import DERIVED, STATES, kept_states, state_specs
+from headscope.measure.declaration import GROUPS
 from headscope.measure.tables import TABLES
 from headscope.run import checkpoints
 from headscope.run.fingerprints import add_hashes, windows_hash
@@ -69,6 +73,7 @@ def merge_folders(
         merged = _manifest(studies)
         if merged.keeps_windows:
             merge_windows(target, [(study.folder, study.manifest) for study in studies if study.windows])
+            write_by(target, merged)
         write(target, merged, total, only=written)
     return target
 
@@ -152,6 +157,7 @@ def _facts(study: StudyFolder, wholes: bool) -> dict[str, tuple[Any, Any]]:
     free = (*_FREE, *_HOW_MANY) if wholes else _FREE
     facts = {
         "kind": manifest.kind,
+        "null": manifest.null.kind if manifest.null else "none",
         "version of headscope": manifest.headscope,
         **{f"version of {name}": manifest.versions.get(name) for name in _DECIDING},
         "precision": model.dtype,
@@ -184,10 +190,26 @@ def _check_files(study: StudyFolder) -> None:
 
 def _total(studies: list[StudyFolder]) -> ExactSum:
     total = ExactSum()
+    texts = 0
     for study in studies:
-        total.add(_states(study), _rest(study) if study.manifest.part else None)
+        if study.manifest.part:
+            total.add(_states(study), _rest(study))
+        else:
+            total.add(_numbered_on(study, _states(study), texts), None)
+            texts += study.manifest.counts.texts
     total.settle()
     return total
+
+
+def _numbered_on(study: StudyFolder, states: Arrays, texts: int) -> Arrays:
+    """The states of a study whose texts come after so many others, and so belong to other groups of texts."""
+    if texts % GROUPS == 0:
+        return states
+    grouped = study.manifest.groups or ()
+    return {
+        name: np.roll(array, texts, STATES[name].shape.index("G")) if name in grouped else array
+        for name, array in states.items()
+    }
 
 
 def _states(study: StudyFolder) -> Arrays:

@@ -67,6 +67,21 @@ def _arrow_type(kinds: set[str]) -> pyarrow.DataType:
     return pyarrow.float64() if kinds and kinds <= {"int", "float"} else pyarrow.string()
 
 
+def _of_type(values: list[Any], kind: pyarrow.DataType) -> pyarrow.Array:
+    """Values that the user keeps. Among strings a whole number reads the same whether it came as one or as a float."""
+    import pyarrow
+
+    if kind == pyarrow.float64():
+        return pyarrow.array([None if one is None else float(one) for one in values], kind)
+    if kind != pyarrow.string():
+        return pyarrow.array(values, kind)
+    return pyarrow.array([None if one is None else _in_words(one) for one in values], kind).dictionary_encode()
+
+
+def _in_words(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def write_tables(folder: Path, tables: Iterable[pyarrow.Table]) -> None:
     """Each becomes a group of rows of the file; there is at least one."""
     import pyarrow.parquet
@@ -85,7 +100,38 @@ def merge_windows(folder: Path, studies: list[tuple[Path, Manifest]]) -> None:
     """Those of several studies: of the parts of one in the order of its windows, of others one after the other, with
     texts and windows numbered on."""
     parts = studies[0][1].part is not None
-    write_tables(folder, _interleaved(studies) if parts else _one_after_the_other(studies))
+    kinds = {name: _common_type([folder for folder, _ in studies], name) for name in studies[0][1].options.meta}
+    tables = _interleaved(studies) if parts else _one_after_the_other(studies)
+    write_tables(folder, (_as_types(table, kinds) for table in tables))
+
+
+def _common_type(folders: list[Path], name: str) -> pyarrow.DataType:
+    """Of a column that several studies keep: as `_arrow_type` chooses it for the values of all."""
+    kinds: set[str] = set()
+    for folder in folders:
+        file = opened(folder)
+        kind, place = file.schema_arrow.field(name).type, file.schema_arrow.get_field_index(name)
+        groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
+        known = [group.column(place).statistics for group in groups]
+        if not all(
+            one is not None and one.null_count == group.num_rows for one, group in zip(known, groups, strict=True)
+        ):
+            kinds.add({"bool": "bool", "int64": "int", "double": "float"}.get(str(kind), "str"))
+    return _arrow_type(kinds)
+
+
+def _as_types(table: pyarrow.Table, kinds: Mapping[str, pyarrow.DataType]) -> pyarrow.Table:
+    """The table with columns of these types; each different value is made anew once."""
+    import pyarrow
+
+    for name, kind in kinds.items():
+        column = table.column(name).combine_chunks()
+        wanted = pyarrow.dictionary(pyarrow.int32(), kind) if kind == pyarrow.string() else kind
+        if column.type != wanted:
+            encoded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
+            anew = _of_type(encoded.dictionary.to_pylist(), kind)
+            table = table.set_column(table.schema.get_field_index(name), name, anew.take(encoded.indices))
+    return table
 
 
 def _interleaved(studies: list[tuple[Path, Manifest]]) -> Iterator[pyarrow.Table]:
@@ -170,11 +216,7 @@ def _table(
     columns[FOCAL_TOKEN] = tokens.take(pyarrow.array(places.reshape(-1))).dictionary_encode()
     columns = {name: columns[name] for name in KEYS}
     for place, (name, kind) in enumerate(kinds.items()):
-        kept = [fact.meta[place] for fact in facts]
-        plain = [one if one is None or isinstance(one, str) else str(one) for one in kept]
-        words = kind == pyarrow.string()
-        array = pyarrow.array(plain if words else kept, kind)
-        columns[name] = (array.dictionary_encode() if words else array).take(of_windows)
+        columns[name] = _of_type([fact.meta[place] for fact in facts], kind).take(of_windows)
     for name, values in column_values(rows, gives).items():
         columns[name] = values.reshape(-1).astype(np.float32 if values.dtype.kind == "f" else np.int64)
     for name, number in _sums(gives).items():

@@ -26,7 +26,7 @@ from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight import judges
 from headscope.insight.choices import is_random, scaled
-from headscope.insight.judges import PAPER_LENGTH, CantBeSaid, Judged
+from headscope.insight.judges import CantBeSaid, Judged
 from headscope.insight.notices import notices
 from headscope.insight.sureness import too_few_texts
 from headscope.insight.verdicts import Verdict
@@ -152,14 +152,14 @@ def _judged(
     needed: str,
     judge: judges.Judge,
 ) -> Claim:
-    model, length = study.manifest.model, study.manifest.options.length
+    model = study.manifest.model
     early, middle, late, last = (scaled(layer, model.layers) for layer in (1, 6, 10, 11))
     here = {
         "early": f"layer {early}",
         "middle": f"layer {middle}",
         "late": in_words(sorted({late, last})),
         "last": f"layer {last}",
-        "distance": f"{50 * length / PAPER_LENGTH:.3g}",
+        "distance": f"{judges.far(study):.3g}",
         "few": f"{0.7 * model.heads:.3g}",
         "many": f"{0.9 * model.heads:.3g}",
     }
@@ -248,7 +248,7 @@ def _verdict(found: Judged) -> Verdict:
 
 def _interval(found: Judged) -> tuple[float | None, float | None]:
     """Of the value itself, where the claim rests on one number."""
-    if found.margin is None or found.value is None or len(found.margin.value) != 1:
+    if found.margin is None or found.value is None or not found.of_value or len(found.margin.value) != 1:
         return None, None
     (low,), (high,) = found.margin.interval()
     shift = found.value - found.margin.value[0]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headscope.corpus.windows import SEPARATORS
 from headscope.errors import HeadscopeError
 from headscope.folder.manifest import Manifest
-from headscope.folder.study_folder import StudyFolder
+from headscope.folder.study_folder import StudyAt, StudyFolder
 from headscope.insight.chance import distance_chance, kind_chance
 from headscope.insight.choices import is_random
 from headscope.insight.claims import CLAIMS_FORMAT, Claim, claims, claims_facts
@@ -207,13 +207,13 @@ class Compared:
             shortest = _extreme(
                 self, "distance", "The mean distance is shortest", "{:.1f} patches".format, largest=False
             )
-            return [shortest, _focal(self), *_matches_in_words(self)]
+            return [shortest, *_focal(self), *_matches_in_words(self)]
         return [
             _above_chance(self, "same_sentence", "High pairs lie within one sentence"),
             _above_chance(self, "repeats", "High pairs are of equal tokens"),
             _extreme(self, "distance", "The mean distance is shortest", "{:.0f} tokens".format, largest=False),
             _extreme(self, "attention_on_separators", "Separators draw most attention", percent),
-            _focal(self),
+            *_focal(self),
             *roles_in_words(self.studies),
             *importance_in_words(self.studies),
             *self.claims_in_words,
@@ -235,6 +235,11 @@ def side_by_side(studies: Sequence[StudyFolder]) -> dict[str, StudyFolder]:
     for study in opened:
         study.check_not_empty()
     for study in opened[1:]:
+        if isinstance(study, StudyAt) != isinstance(opened[0], StudyAt):
+            raise HeadscopeError(
+                f"Of {opened[0].folder} and {study.folder} one is read at another threshold, so its shares are pooled "
+                "over pairs, and the other's are means over windows; read both by study.at, or neither."
+            )
         if study.manifest.kind != opened[0].manifest.kind:
             raise HeadscopeError(
                 f"{opened[0].folder} is a study of {opened[0].manifest.kind}, {study.folder} one of "
@@ -355,12 +360,12 @@ def _extreme(
     return f"{opening} {listed(told)}." if told else f"{opening} nowhere: there are no high pairs."
 
 
-def _focal(comparison: Compared) -> str:
-    last = comparison.table.groupby("model", sort=False).last()
+def _focal(comparison: Compared) -> list[str]:
+    last = comparison.table.groupby("model", sort=False).tail(1).set_index("model")
     heads = {name: study.manifest.model.heads for name, study in comparison.studies.items()}
-    unique = last["unique_focal_tokens"]
-    told = [f"{unique[name]:.1f} of {heads[name]} in {name}" for name in comparison.models]
-    return f"In the last layer the heads have different focal tokens: {listed(told)}."
+    unique = last["unique_focal_tokens"].dropna()
+    told = [f"{unique[name]:.1f} of {heads[name]} in {name}" for name in comparison.models if name in unique]
+    return [f"In the last layer the heads have different focal tokens: {listed(told)}."] if told else []
 
 
 def _matches_in_words(comparison: Compared) -> list[str]:

@@ -116,7 +116,11 @@ def other_tokenizers(manifests: Sequence[Manifest]) -> bool:
     """Whether the same texts, cut alike, became other windows, so that it was the tokenizers."""
     cut = [
         (
-            [getattr(manifest.options, name) for name in ("length", "windows", "short", "sentences", "max_windows")],
+            [
+                getattr(manifest.options, name)
+                for name in ("length", "windows", "short", "sentences", "max_windows", "sample")
+            ],
+            None if manifest.options.sample is None else manifest.options.seed,
             manifest.null,
             manifest.headscope,
             manifest.versions.get("nupunkt"),

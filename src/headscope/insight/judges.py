@@ -17,7 +17,7 @@ from headscope.corpus.windows import COMMA, SENTENCE_END, WORD
 from headscope.errors import HeadscopeError
 from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
-from headscope.insight.chance import distance_chance, kind_chance
+from headscope.insight.chance import distance_chance, kind_chance, layer_attention, tokens_a_window
 from headscope.insight.choices import place_of, scaled
 from headscope.insight.findings import value_shares
 from headscope.insight.sureness import CLEARLY, estimate, told
@@ -26,7 +26,8 @@ from headscope.measure.declaration import SETS, Arrays, Ratio
 from headscope.measure.jackknife import Estimate, within
 from headscope.wording import counted, percent, ranged
 
-PAPER_LENGTH = 128
+PAPER_LENGTH, PAPER_FAR = 128, 50
+"""Tokens of the paper's windows, and from how many on it says of high pairs that they lie far apart."""
 Numbers = NDArray[np.float64]
 
 
@@ -39,7 +40,7 @@ class Judged:
     """holds: whether the criterion is met. measured: the numbers that decide it, in words. margin: how far each of them
     is on the right side of the criterion, above 0 where it is met; None where the study does not tell how sure they
     are. given_distance: whether it is met against what distance alone gives, too; None where distance has no part.
-    value, chance: what was measured, and what chance gives."""
+    value, chance: what was measured, and what chance gives. of_value: the first margin is the value less a bound."""
 
     holds: bool
     measured: str
@@ -47,6 +48,7 @@ class Judged:
     given_distance: bool | None = None
     value: float | None = None
     chance: float | None = None
+    of_value: bool = True
 
 
 Judge = Callable[[StudyFolder], Judged]
@@ -120,23 +122,15 @@ def near_diagonal(attention: NDArray[Any]) -> float:
     """The share of rows whose largest element lies within one step of the diagonal; mean over layers.
 
     (L, S, S), of all heads of a layer. The first and the last column are left out: special tokens draw attention from
-    everywhere.
+    everywhere. So are rows that no window is long enough for.
     """
     inner = attention[:, :, 1:-1]
     steps = np.abs(inner.argmax(-1) + 1 - np.arange(inner.shape[1]))
-    return float((steps <= 1).mean())
-
-
-def _layer_attention(study: StudyFolder) -> NDArray[Any]:
-    """(L, S, S)"""
-    if "layer_attention" in study.arrays:
-        return study.arrays["layer_attention"]
-    summed: NDArray[Any] = study.arrays["attention_sum"].sum(1)
-    return summed
+    return float((steps <= 1)[attention.any(-1)].mean())
 
 
 def summed_on_diagonal(study: StudyFolder) -> Judged:
-    share = near_diagonal(_layer_attention(study))
+    share = near_diagonal(layer_attention(study))
     return Judged(share > 0.5, f"{percent(share)} of the rows, over {counted(study.windows, 'window')}", value=share)
 
 
@@ -152,7 +146,7 @@ def one_text_off_diagonal(study: StudyFolder) -> Judged:
 
 def early_on_first(study: StudyFolder) -> Judged:
     (layer,) = layers_of(study, 1)
-    received = _layer_attention(study)[place_of(study, layer)].sum(0)
+    received = layer_attention(study)[place_of(study, layer)].sum(0)
     top = int(received.argmax())
     value = _of_layer(study, "attention_to_first", layer)
     share = _sure(study, "attention_to_first", layer, value, "share")
@@ -250,12 +244,18 @@ def _in_words(found: Estimate | None, value: float) -> str:
     return ranged(value, low, high, "share")
 
 
+def far(study: StudyFolder) -> float:
+    """The paper's bound, scaled to the windows."""
+    return PAPER_FAR * tokens_a_window(study) / PAPER_LENGTH
+
+
 def one_far_head(study: StudyFolder) -> Judged:
     (last,) = layers_of(study, 11)
     distances = _of_heads(study, "mean_distance", last)
-    limit = 50 * study.manifest.options.length / PAPER_LENGTH
-    far = np.flatnonzero(distances >= limit)
-    words = f"{len(far)} of {len(distances)} heads; {np.nanmin(distances):.0f} to {np.nanmax(distances):.0f} tokens"
+    limit = far(study)
+    beyond_it = np.flatnonzero(distances >= limit)
+    spread = f"{np.nanmin(distances):.0f} to {np.nanmax(distances):.0f} tokens"
+    words = f"{len(beyond_it)} of {len(distances)} heads; {spread}"
     usual = distance_chance(study)
     words += f", pairs at random {usual:.0f}" if usual is not None else ""
     found = estimate(study, "heads", "mean_distance")
@@ -265,25 +265,27 @@ def one_far_head(study: StudyFolder) -> Judged:
         beyond = _known(_over(found.at(_rows(study, last)), limit))
         order = np.argsort(beyond.value)[::-1]
         margin = _together(beyond.at(order[:1]), _negative(beyond.at(order[1:2])))
-    return Judged(len(far) == 1, words, margin, value=float(len(far)))
+    return Judged(len(beyond_it) == 1, words, margin, value=float(len(beyond_it)), of_value=False)
 
 
 def far_head_repeats(study: StudyFolder) -> Judged:
     (last,) = layers_of(study, 11)
     distances, repeats = (_of_heads(study, name, last) for name in ("mean_distance", "repeat_probability"))
-    far, most = int(np.nanargmax(distances)), int(np.nanargmax(repeats))
+    farthest, most = int(np.nanargmax(distances)), int(np.nanargmax(repeats))
     chance = float(np.nanmean(_of_heads(study, "repeat_chance", last)))
     words = (
-        f"farthest: head {far}, {percent(repeats[far])} repeats; most repeats: head {most}, {percent(repeats[most])}"
+        f"farthest: head {farthest}, {percent(repeats[farthest])} repeats; "
+        f"most repeats: head {most}, {percent(repeats[most])}"
     )
-    holds = far == most and repeats[far] > 2 * chance
+    holds = farthest == most and repeats[farthest] > 2 * chance
     given_distance, words_of_distance = None, ""
     if "repeat_chance_by_distance" in study.heads:
-        near = float(_of_heads(study, "repeat_chance_by_distance", last)[far])
-        given_distance, words_of_distance = bool(far == most and repeats[far] > 2 * near), f", distance {percent(near)}"
-    margin = _far_and_most(study, last, far) if far == most else None
+        near = float(_of_heads(study, "repeat_chance_by_distance", last)[farthest])
+        given_distance = bool(farthest == most and repeats[farthest] > 2 * near)
+        words_of_distance = f", distance {percent(near)}"
+    margin = _far_and_most(study, last, farthest) if farthest == most else None
     words += f"; chance {percent(chance)}{words_of_distance}"
-    return Judged(bool(holds), words, margin, given_distance, float(repeats[far]), chance)
+    return Judged(bool(holds), words, margin, given_distance, float(repeats[farthest]), chance, of_value=False)
 
 
 def _far_and_most(study: StudyFolder, layer: int, head: int) -> Estimate | None:

@@ -50,7 +50,7 @@ from headscope.model.capture import Capture
 from headscope.model.language_head import NoHead, Predicts, predicts, with_head
 from headscope.model.loading import Model, as_model
 from headscope.model.resuming import resumable
-from headscope.model.silencing import HeadName, check_heads
+from headscope.model.silencing import HeadName, check_heads, check_silent
 from headscope.options import Options
 from headscope.run import checkpoints
 from headscope.run.consumer import Consumer
@@ -211,6 +211,7 @@ class AblationJob:
             raise HeadscopeError(f"{model.name} takes images, not texts; headscope ablate measures models of texts.")
         model.check_length(options.length)
         self._layers = self._capture.chosen_layers(options.layers)
+        check_silent(self._capture, self._layers)
         self._resumable = resumable(self._capture)
         SilencedCases((), by, 1, (), {})  # refuses what it does not know, before anything is measured
         self._stages: dict[str, Stage] = {}

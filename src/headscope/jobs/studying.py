@@ -187,8 +187,8 @@ def _check_windows(given: Texts | Images, options: Options) -> None:
     if isinstance(given, Images):
         raise HeadscopeError(f"{option('keep_windows', True)} is for texts; of images the tables are of all.")
     check_meta(options.meta)
+    given.keep(options.meta)
     if options.meta:
-        given.keep(options.meta)
         check_first(given.first(LOOKED_AT, CHARACTERS), options.meta)
 
 

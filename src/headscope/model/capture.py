@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -87,6 +87,8 @@ class Capture:
             for layer, call in zip(numbers, mine, strict=True)
         }
         self._carried = self._carrying(mine)
+        self.elsewhere = {self._plan[call.key].layer: call.elsewhere for call in mine if call.elsewhere}
+        """The number of a layer -> another module that its Z enters beside the output projection, if there is one."""
         self._plain = PlainCalls()
         self._products = Products()
         self._watch = any(call.seen == "watch" for call in mine)
@@ -150,11 +152,11 @@ class Capture:
         return torch.from_numpy(batch.types).to(next(self._network.parameters()).device)
 
     def chosen_layers(self, asked: Sequence[int] | None) -> tuple[int, ...]:
-        """The layers to measure: those asked for, or all that have attention."""
+        """The layers to measure, in their order: those asked for, or all that have attention."""
         if asked is None:
             return self.measurable
         for layer in asked:
-            if layer >= self.layers:
+            if not 0 <= layer < self.layers:
                 raise HeadscopeError(
                     f"{option('layers')} asks for layer {layer}, but the model has {self.layers}, "
                     f"numbered 0 to {self.layers - 1}."
@@ -164,7 +166,7 @@ class Capture:
                     f"{option('layers')} asks for layer {layer}, which has no attention ({self.other_layers[layer]}); "
                     f"this model has attention in layers {', '.join(map(str, self.measurable))}."
                 )
-        return tuple(asked)
+        return tuple(sorted(set(asked)))
 
     def run(
         self,
@@ -203,7 +205,7 @@ class Capture:
     def twin(self) -> Capture:
         """The same weights in modules of their own, so that another thread can run a batch at the same time."""
         twin = copy.copy(self)
-        twin._network = own_modules(self._network)
+        twin._network = self._own_modules()
         return twin
 
     def arguments(self, inputs: Tensor, mask: Tensor | None, types: Tensor | None = None) -> dict[str, Any]:
@@ -252,15 +254,29 @@ class Capture:
     def _probed(self) -> Probe:
         """Every attention call of a forward pass, in order."""
         inputs = self.probe_inputs(_PROBE_WINDOWS)
-        probe = Probe(own_modules(self._network), len(inputs))
-        try:
+        probe = Probe(self._own_modules(), len(inputs))
+        with self._trying():
             probe.run(self._probe_arguments(inputs))
+        return probe
+
+    def _own_modules(self) -> Any:
+        try:
+            return own_modules(self._network)
+        except Exception as problem:
+            raise NotCaptured(
+                f"The {self._name} can't be measured: it can't be copied ({_told(problem)})."
+            ) from problem
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        """Whatever goes wrong in a model is told in a sentence."""
+        try:
+            yield
         except HeadscopeError:
             raise
         except Exception as problem:
             reason = f"running {self._given()} through it failed with {_told(problem)}"
             raise NotCaptured(f"The heads of the {self._name} can't be captured: {reason}.") from problem
-        return probe
 
     def probe_inputs(self, windows: int) -> Tensor:
         """All tokens of all windows differ, so that none can be taken for another."""
@@ -304,6 +320,11 @@ class Capture:
         unlike = [call for call in self._unlike(probe.calls) if (call.seen, call.module) in kinds]
         if unlike:
             raise NotCaptured(f"The heads of the {self._name} can't be captured: {self._why_not(unlike)}.")
+        if any(call.rescaled for call in mine):
+            raise NotCaptured(
+                f"The heads of the {self._name} can't be captured: it multiplies each row of what its attention puts "
+                "out with a number that its attention weights do not have, so they are not what it weighs by."
+            )
         return mine
 
     def _unlike(self, calls: Sequence[Call]) -> list[Call]:
@@ -437,7 +458,7 @@ class Capture:
         """The same for all layers, so that they can be compared: what the projections map only if it is had of all."""
         if not all(call.values_known for call in mine):
             return Carried(None)
-        if not all(call.direct and call.projects for call in mine):
+        if not all(call.direct and call.projects and not call.elsewhere for call in mine):
             return Carried("value")
         matrices = {
             self._plan[call.key].layer: matrix
@@ -450,9 +471,10 @@ class Capture:
         """Where something stands between A times V and the projection, each head must still have its place."""
         if all(place.direct for place in self._plan.values()):
             return
-        nudging = Nudging(own_modules(self._network), self._plan, self.heads)
         inputs = self.probe_inputs(1)
-        nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
+        nudging = Nudging(self._own_modules(), self._plan, self.heads)
+        with self._trying():
+            nudging.run(self._probe_arguments(inputs.expand(nudging.windows, *inputs.shape[1:])))
         if nudging.wrong:
             raise NotCaptured(
                 f"The heads of the {self._name} can't be captured: in layer {min(nudging.wrong)} they are mixed "

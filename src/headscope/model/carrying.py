@@ -95,14 +95,30 @@ def matrix_of(projection: nn.Module) -> Tensor | None:
 
 def are_values(values: Tensor | None, attention: Tensor, output: Tensor) -> bool:
     """Whether A (B, H, S, K) times the values (B, G, K, d) is the output (B, H, S, d)."""
-    if values is None or not values.ndim == attention.ndim == 4:
+    made = _weighted(values, attention, output)
+    return made is not None and _close(made, output)
+
+
+def is_rescaled(values: Tensor | None, attention: Tensor, output: Tensor) -> bool:
+    """Whether the output is A times the values, each row of it times a number: then the model weighs by another A."""
+    made = _weighted(values, attention, output)
+    if made is None or made.shape[-1] < 2:
         return False
+    found = output.float()
+    times = (made * found).sum(-1, keepdim=True) / made.square().sum(-1, keepdim=True).clamp_min(1e-30)
+    return not _close(made, output) and _close(made * times, output)
+
+
+def _weighted(values: Tensor | None, attention: Tensor, output: Tensor) -> Tensor | None:
+    """A times the values, (B, H, S, d); None where these are not of such shapes."""
+    if values is None or not values.ndim == attention.ndim == 4:
+        return None
     windows, heads, queries, keys = attention.shape
     if values.shape[::2] != (windows, keys) or heads % values.shape[1]:
-        return False
+        return None
     if output.shape != (windows, heads, queries, values.shape[3]):
-        return False
-    return _close(attention.float() @ among_heads(values, heads).float(), output)
+        return None
+    return attention.float() @ among_heads(values, heads).float()
 
 
 def is_matrix(projection: nn.Module, given: Tensor, returned: Any) -> bool:

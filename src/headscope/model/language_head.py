@@ -20,6 +20,7 @@ from headscope.errors import HeadscopeError
 from headscope.model.capture import own_modules
 from headscope.model.carrying import TOLERANCE
 from headscope.model.folder_checks import folder_of_transformer
+from headscope.model.forwards import calling_instead
 from headscope.model.loading import RANDOM, Model, offline, read_network, readable
 from headscope.model.places import folder_of
 from headscope.model.resuming import body_of
@@ -120,6 +121,8 @@ def _check_called(name: str, network: Any) -> None:
         with torch.inference_mode():
             whole = network(input_ids=ids).logits[0].float()
             states = body_of(network)(input_ids=ids).last_hidden_state[0]
+            ids[0, -1] = _FIRST_TOKEN % vocabulary
+            with_another_end = network(input_ids=ids).logits[0].float()
         found = logits(network, states).float()
     except HeadscopeError:
         raise
@@ -132,6 +135,8 @@ def _check_called(name: str, network: Any) -> None:
             f"The language-model head of {name} can't be called by itself: from the final hidden states it makes other "
             "predictions than the whole model."
         )
+    if predicts(network) == "next token" and not float((with_another_end - whole)[:-1].abs().max()) <= tolerance:
+        raise NoHead(f"{name} sees the tokens that its head is to predict, so a loss of the next token says nothing.")
 
 
 class _Handed:
@@ -153,13 +158,8 @@ def _handing(network: Any, states: Tensor) -> Iterator[None]:
     body = body_of(network)
     decoder = getattr(body, "decoder", None)
     called = [body, decoder] if isinstance(decoder, nn.Module) else [body]
-    for module in called:
-        module.forward = lambda *given, **named: _Handed(states)
-    try:
+    with calling_instead(dict.fromkeys(called, lambda *given, **named: _Handed(states))):
         yield
-    finally:
-        for module in called:
-            del module.forward
 
 
 def logits(network: Any, states: Tensor) -> Tensor:

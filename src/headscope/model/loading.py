@@ -224,11 +224,13 @@ def _config(path: Path, fields: dict[str, Any]) -> Any:
 
 
 def _network_class(name: str, config: Any) -> tuple[Any, Any]:
-    """The class of transformers that AutoModel would take, with the config of it; it must take texts or images."""
+    """The class of transformers that AutoModel would take, or the encoder alone where the weights are of that; with the
+    config of it. It must take texts or images."""
     import transformers
 
     found: Any = transformers.AutoModel._model_mapping.get(type(config), None)
     kinds = list(found) if isinstance(found, (list, tuple)) else [found]
+    kinds.append(transformers.AutoModelForTextEncoding._model_mapping.get(type(config), None))
     named = getattr(config, "architectures", None)
     kind = next((one for one in kinds if isinstance(named, list) and one and one.__name__ in named), kinds[0])
     if kind is None:

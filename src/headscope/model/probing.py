@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from headscope.model.attention_parts import OwnAttention
-from headscope.model.carrying import are_values, is_matrix
+from headscope.model.carrying import are_values, is_matrix, is_rescaled
 from headscope.model.recording import (
     Place,
     Plan,
@@ -37,8 +37,9 @@ class Call:
     module: the class of the innermost.
     projection: what its output enters first, "" where that is unknown. direct: what enters is what the call returned,
     bit for bit; tokens_first: as (S, B, H * d). alone: no other call enters with it.
-    values_known: A times the values that were seen is what the call returned. projects: the projection is a matrix that
-    is had.
+    values_known: A times the values that were seen is what the call returned; rescaled: but for a number that each row
+    is multiplied with. projects: the projection is a matrix that is had.
+    elsewhere: another module that its output enters too.
     """
 
     seen: str
@@ -56,7 +57,9 @@ class Call:
     tokens_first: bool = False
     alone: bool = True
     values_known: bool = False
+    rescaled: bool = False
     projects: bool = False
+    elsewhere: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -76,6 +79,7 @@ class Probe:
         self._lists = _module_lists(network)
         self._active: list[str] = []
         self._open: list[tuple[Call, Tensor]] = []
+        self._projected: list[tuple[Call, Tensor]] = []
         self._projecting: dict[str, tuple[Call, Tensor]] = {}
         self.calls: list[Call] = []
         self.entries: list[tuple[str, Call | None]] = []
@@ -104,6 +108,7 @@ class Probe:
         call = Call(seen, number, windows, heads, queries, keys, width, inside, path, type(innermost))
         if attention is not None:
             call.values_known = are_values(values, attention, output)
+            call.rescaled = is_rescaled(values, attention, output)
         self.calls.append(call)
         return call
 
@@ -121,6 +126,10 @@ class Probe:
         mine = [(call, leaf) for call, leaf in self._open if _depends(given, leaf)]
         found = {id(leaf) for _, leaf in mine}
         self._open = [pair for pair in self._open if id(pair[1]) not in found]
+        for call, leaf in self._projected:
+            if name != call.projection and _depends(given, leaf):
+                call.elsewhere = name
+        self._projected = mine or self._projected
         for call, leaf in mine:
             call.projection = name
             call.alone = len(mine) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,17 @@ class Proof:
     tokens: int
     way: str
     implementation: str
+
+    def joined(self, other: Proof) -> Proof:
+        """Of the windows of both."""
+        known = [one.attention for one in (self, other) if one.attention is not None]
+        return replace(
+            self,
+            attention=max(known, default=None),
+            output=max(self.output, other.output),
+            default=max(self.default, other.default),
+            windows=self.windows + other.windows,
+        )
 
     @property
     def sentence(self) -> str:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from headscope.errors import HeadscopeError
 from headscope.model.capture import Capture
 from headscope.model.carrying import TOLERANCE
+from headscope.model.forwards import calling_instead
 from headscope.model.silencing import Change, changed, edited
 from headscope.model.stacks import has_two_stacks
 
@@ -196,13 +197,8 @@ def _handing_on(capture: Capture, outputs: LayerOutputs, first: int, windows: in
     def instead(layer: int) -> Callable[..., Any]:
         return lambda *given, **named: _spread(outputs[layer], windows, copies)
 
-    for layer, module in enumerate(below):
-        module.forward = instead(layer)  # type: ignore[method-assign]
-    try:
+    with calling_instead({module: instead(layer) for layer, module in enumerate(below)}):
         yield
-    finally:
-        for module in below:
-            del module.forward
 
 
 def _spread(kept: Any, windows: int, copies: int) -> Any:

@@ -38,8 +38,8 @@ def silenced(
     """Silence heads of a model in code of your own, or put something else in their place.
 
     model: a `headscope.Model`, or a network of transformers, with or without the head of a task. heads: (layer, head)
-    of each, numbered from 0; or a mapping of them to what takes the place of their output Z (..., d): a number, a
-    vector of d, or a function of Z. stack: of a model that has several, as in `headscope.study`.
+    of each, numbered from 0, whose output becomes zeros; or a mapping of them to what takes the place of their output Z
+    (..., d): a number, a vector of d, or a function of Z. stack: of a model that has several, as in `headscope.study`.
 
     >>> import headscope
     >>> with headscope.silenced(model, {(3, 1), (5, 7)}):  # doctest: +SKIP
@@ -53,6 +53,7 @@ def silenced(
         return
     capture = Capture(model.network if isinstance(model, Model) else model, stack)
     check_heads(capture, given)
+    check_silent(capture, {layer for layer, _ in given})
     layers = {layer for layer, _ in given}
     changes = {
         layer: _replaced(capture.heads, {head: how for (where, head), how in given.items() if where == layer})
@@ -60,6 +61,17 @@ def silenced(
     }
     with changed(capture, changes):
         yield
+
+
+def check_silent(capture: Capture, layers: Collection[int]) -> None:
+    """Refuse layers in which a head that is silenced would still be heard."""
+    for layer, name in sorted(capture.elsewhere.items()):
+        if layer not in layers:
+            continue
+        raise HeadscopeError(
+            f"What the heads of layer {layer} put out enters {name} too, beside the output projection, where it can't "
+            "be silenced; if that is an adapter (LoRA), merge it into the weights first."
+        )
 
 
 def check_heads(capture: Capture, heads: Collection[Any]) -> None:

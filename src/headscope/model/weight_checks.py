@@ -133,10 +133,12 @@ def building(name: str, bytes_each: int, tensors: Tensors | None) -> Iterator[No
     memory = memory_of_machine()
     most = 4 * tensors.elements + 10**7 if tensors else None
     seen = {"numbers": 0, "tensors": 0}
+    registered: set[tuple[int, str]] = set()
 
     def count(module: Any, field: str, tensor: Any) -> None:
-        if tensor is None:
+        if tensor is None or (id(module), field) in registered:  # when its weights are loaded it is registered again
             return
+        registered.add((id(module), field))
         seen["numbers"] += tensor.numel()
         seen["tensors"] += 1
         if tensors and seen["tensors"] > 8 * len(tensors.named) + 1000:

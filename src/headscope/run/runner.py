@@ -149,11 +149,16 @@ class Run:
         self._read_all.set()
 
     def _proved(self, shards: Iterable[Shard]) -> Iterator[Shard]:
-        """The same shards; before the first is handed on, the capture is proved right on windows of it."""
+        """The same shards; before the first is handed on, the capture is proved right on windows of it, and once more
+        before the first that is padded, if that comes later."""
+        with_padding = False
         for shard in shards:
-            if self._proof is None:
+            padded = not shard.batch.mask.all()
+            if self._proof is None or (padded and not with_padding):
                 inputs, mask = self._capture.inputs(shard.batch)
-                self._proof = prove(self._capture, inputs, mask, self._capture.types(shard.batch))
+                proof = prove(self._capture, inputs, mask, self._capture.types(shard.batch))
+                self._proof = proof if self._proof is None else self._proof.joined(proof)
+                with_padding = padded
             yield shard
 
     def _to_do(self, shards: Iterable[Shard], kept: dict[int, str], tick: Callable[[int], None]) -> Iterator[Shard]:

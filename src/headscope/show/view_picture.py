@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from headscope.one_text.telling import Place
 from headscope.one_text.view import OneText
+from headscope.show.figures.layout import MeasuredOnce
 from headscope.show.figures.style import GREY, TINY, ShownFigure, heat_map, styled, title
 from headscope.wording import model_label, short
 
@@ -19,7 +20,7 @@ WIDTH, ROW = 5.2, 2.4
 @styled
 def draw(view: OneText, heads: Sequence[Place]) -> Figure:
     """A row a head: A with its lines marked above it, and N."""
-    figure = ShownFigure(figsize=(WIDTH, ROW * len(heads) + 0.3), layout="constrained")
+    figure = ShownFigure(figsize=(WIDTH, ROW * len(heads) + 0.3), layout=MeasuredOnce())
     axes = figure.subplots(len(heads), 2, squeeze=False)
     for (left, right), (layer, head) in zip(axes, heads, strict=True):
         heat_map(left, view.attention[layer, head], "attention")

@@ -108,7 +108,7 @@ def neighbours(study: StudyFolder) -> Finding:
     name = list(called)[int(weights[:, place].argmax())]
     head, target = head_at(study, place), called[name]
     quantity = Quantity("heads", (f"attention_{name}",), (place,))
-    value, chance = float(weights[:, place].max()), attention_chance(study)
+    value, chance = float(weights[:, place].max()), attention_chance(study, back=int(name == "previous"))
     found = value >= 2 * chance
     if found:
         claim = (

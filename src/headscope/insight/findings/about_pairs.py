@@ -33,9 +33,18 @@ def same_sentence(study: StudyFolder) -> Finding | None:
     except AbsentError:
         return _same_sentence_by_plain_chance(study, shares, chances)
     above = _surely_above(study, shares, by_distance)
-    excess = shares - by_distance
-    top = max(above, key=lambda place: excess[place]) if above else int(np.nanargmax(excess))
+    excess, lift = shares - by_distance, shares / np.where(by_distance > 0, by_distance, np.nan)
     clearly = [place for place in above if shares[place] > CLEARLY * by_distance[place]]
+    by_plain_chance = [
+        place
+        for place, both in enumerate(zip(shares, chances, strict=True))
+        if not above and against_chance(*both) == "above"
+    ]
+    if above and not clearly:
+        top = max(above, key=lambda place: float(lift[place]))
+    else:
+        known: list[int] = np.flatnonzero(~np.isnan(excess)).tolist()
+        top = max(clearly or by_plain_chance or known, key=lambda place: float(excess[place]))
     value, chance, near = float(shares[top]), float(chances[top]), float(by_distance[top])
     quantity = Quantity("layers", ("same_sentence_probability",), (top,))
     layer = study.manifest.layers[top]
@@ -49,7 +58,7 @@ def same_sentence(study: StudyFolder) -> Finding | None:
             f"High pairs stay within one sentence little more often than their distance explains, {value / near:.2f} "
             f"times at most: in layer {layer}"
         )
-    elif any(against_chance(s, c) == "above" for s, c in zip(shares, chances, strict=True)):
+    elif by_plain_chance:
         claim = (
             "High pairs stay within one sentence more often than by chance, but not surely more than their distance "
             f"explains: in layer {layer}"
@@ -124,15 +133,20 @@ def repeats(study: StudyFolder) -> Finding | None:
     given_distance = by != "repeat_chance"
     called = "distance alone gives" if given_distance else "chance gives"
     shares, chances = study.column("heads", "repeat_probability"), study.column("heads", by)
-    place = top_place(shares)
-    if place is None or chances[place] == 0:
+    top = top_place(shares)
+    if top is None or not (chances[~np.isnan(shares)] > 0).any():
         return None
+    well_over = (shares >= 2 * chances) & (chances > 0)
+    found = bool(well_over.any())
+    place = int(np.nanargmax(np.where(well_over, shares, np.nan))) if found else top
     value, chance, head = float(shares[place]), float(chances[place]), head_at(study, place)
     quantity = Quantity("heads", ("repeat_probability",), (place,))
-    sure, found = quantity.told(study, "share"), value >= 2 * chance
+    sure = quantity.told(study, "share")
     if found:
+        among = "" if place == top else f"Of the heads with twice what {called} or more, "
+        named = head_name(head) if among else capital(head_name(head))
         claim = (
-            f"{capital(head_name(head))} pairs equal tokens most: {sure} of its high pairs, "
+            f"{among}{named} pairs equal tokens most: {sure} of its high pairs, "
             f"{value / chance:.0f} times what {called} ({percent(chance)}"
         )
         rest = ")."
@@ -179,10 +193,11 @@ def distant_repeats(study: StudyFolder) -> Finding | None:
     if place is None:
         return None
     head, quantity = head_at(study, place), Quantity("heads", ("repeat_probability",), (place,))
+    as_far = "about as far as" if distances[place] <= 1.1 * usual else "farther than"
     return Finding(
         "Repeats far apart",
         f"{capital(head_name(head))} finds equal tokens across the whole text: its high pairs lie "
-        f"{distances[place]:.0f} tokens apart on average, about as far as pairs at random ({usual:.0f}), and "
+        f"{distances[place]:.0f} tokens apart on average, {as_far} pairs at random ({usual:.0f}), and "
         f"{quantity.told(study, 'share')} of them are of equal tokens",
         ".",
         float(shares[place]),

@@ -112,10 +112,13 @@ def spectrum(study: StudyFolder) -> Finding | None:
         return None
     threshold = study.manifest.options.threshold
     bounds = f"between {GAP[0]} and {GAP[1]}"
+    inside = GAP[0] <= threshold <= GAP[1]
     if low + middle < 0.1:
-        meaning = f"nearly all lie above, so the threshold {threshold:g} parts little"
+        parts_little = f", so the threshold {threshold:g} parts little" if threshold <= GAP[1] else ""
+        meaning = f"nearly all lie above{parts_little}"
     elif middle < 0.1:
-        meaning = f"few, so the threshold {threshold:g} cuts in a gap"
+        where = "so the threshold {:g} cuts in a gap" if inside else "a gap, but the threshold {:g} lies outside of it"
+        meaning = f"few, {where.format(threshold)}"
     elif middle < low:
         meaning = f"no gap, so how many pairs are high depends on the threshold {threshold:g}"
     else:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
 from headscope.insight.roles import roles_by_layer
 from headscope.insight.sureness import layer_intervals
+from headscope.show.figures.layout import MeasuredOnce
 from headscope.show.figures.role_marks import marked
 from headscope.show.figures.style import CHANCE, WIDTH, ShownFigure, head_colour, styled, title
 
@@ -26,7 +26,7 @@ def draw(comparison: Compared) -> Figure:
     """A panel for each quantity, a line a model, with 95 % intervals where there are any; dashed: what chance gives."""
     from headscope.insight.comparing import QUANTITIES
 
-    layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.07, 1, 0.93))
+    layout = MeasuredOnce(w_pad=0.05, h_pad=0.05, rect=(0, 0.07, 1, 0.93))
     figure = ShownFigure(figsize=(WIDTH, HEIGHT), layout=layout)
     panels = figure.subplots(-(-len(QUANTITIES) // 3), 3, sharex=True)
     for axes in panels.flat[len(QUANTITIES) :]:
@@ -60,7 +60,9 @@ def draw(comparison: Compared) -> Figure:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("relative depth: 0 first layer, 1 last")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 4), frameon=False)
+    legend = figure.legend(handles, labels, loc="lower center", ncols=min(len(labels), 4), frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     return figure
 
 
@@ -74,7 +76,7 @@ def draw_roles(comparison: Compared) -> Figure:
     roles = {name: study.roles for name, study in comparison.studies.items()}
     shown = {name: table for name, table in roles.items() if table is not None}
     height = ROLE_HEIGHT * len(shown) + 0.75
-    layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, rect=(0, 0.45 / height, 1, 1 - 0.45 / height))
+    layout = MeasuredOnce(w_pad=0.05, h_pad=0.05, rect=(0, 0.45 / height, 1, 1 - 0.45 / height))
     figure = ShownFigure(figsize=(WIDTH, height), layout=layout)
     marks = marked(comparison.roles[comparison.roles["heads"] > 0]["role"])
     for axes, (name, table) in zip(figure.subplots(len(shown), 1, squeeze=False)[:, 0], shown.items(), strict=True):

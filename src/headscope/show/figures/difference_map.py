@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from headscope.insight.head_by_head import called
 from headscope.measure.declaration import Unit
+from headscope.show.figures.layout import MeasuredOnce
 from headscope.show.figures.style import GREY, PALE, SHARP, SMALL, WIDTH, ShownFigure, colour_bar, scale, styled, title
 from headscope.wording import capital, short
 
@@ -40,7 +40,7 @@ def draw(found: HeadByHead, columns: Sequence[str] | None = None) -> Figure:
     legend = LEGEND * (1 if across > 1 else 2)
     height = down * (min(max(layers * CELL, LOWEST), HIGHEST) + ROOM) + legend
     foot = legend / height
-    layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, rect=(0, foot, 1, 1 - foot))
+    layout = MeasuredOnce(w_pad=0.06, h_pad=0.05, rect=(0, foot, 1, 1 - foot))
     figure = ShownFigure(figsize=(WIDTH * (0.1 + 0.9 * across / ACROSS), height), layout=layout)
     panels = figure.subplots(down, across, squeeze=False)
     for axes, name in zip(panels.flat, chosen, strict=False):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch, Rectangle
 
 from headscope.errors import HeadscopeError
 from headscope.insight.pruning import RANDOM
 from headscope.show.figures import role_marks, style
+from headscope.show.figures.layout import MeasuredOnce
 from headscope.speaking import option
 from headscope.wording import counted, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from headscope.folder.ablation_folder import AblationFolder
     from headscope.folder.study_folder import StudyFolder
@@ -99,8 +99,8 @@ def _figure(ablation: AblationFolder, height: float, width: float = style.WIDTH,
     """With a line at its foot that says what was measured."""
     facts = ablation.manifest
     foot = (style.FOOT + below) / height
-    layout = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, rect=(0, foot, 1, 1 - foot))
-    figure = Figure(figsize=(width, height), layout=layout)
+    layout = MeasuredOnce(w_pad=0.04, h_pad=0.04, rect=(0, foot, 1, 1 - foot))
+    figure = style.ShownFigure(figsize=(width, height), layout=layout)
     said = (
         f"{short(Path(facts.model.name).name, 40)} · {counted(facts.counts.windows, 'window')} of "
         f"{facts.options.length} tokens · silenced by {facts.by}"

@@ -17,7 +17,7 @@ METRE = 39.37
 
 
 def png(pixels: NDArray[np.uint8], texts: Mapping[str, str], dpi: int) -> bytes:
-    """pixels: (height, width, 3), RGB. texts: what the file says of itself, by keyword.
+    r"""pixels: (height, width, 3), RGB. texts: what the file says of itself, by keyword.
 
     >>> png(np.zeros((2, 3, 3), np.uint8), {"Title": "Nothing"}, 200)[:8]
     b'\x89PNG\r\n\x1a\n'

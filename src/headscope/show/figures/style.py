@@ -74,12 +74,17 @@ _Given = ParamSpec("_Given")
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows, whatever matplotlib is set to there."""
+    """A figure that a notebook shows, whatever matplotlib is set to there; as fine as a file of it."""
+
+    def __init__(self, **choices: Any) -> None:
+        super().__init__(dpi=DPI, **choices)
+        FigureCanvasAgg(self)  # with which it is laid out too: text is then measured once
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         width, height = (int(inches * ON_SCREEN) for inches in self.get_size_inches())
         buffer = io.BytesIO()
         with settings():
+            self.dpi = DPI
             FigureCanvasAgg(self).print_png(buffer)  # type: ignore[no-untyped-call]
         return buffer.getvalue(), {"width": width, "height": height}
 
@@ -141,6 +146,7 @@ def save(figure: Figure, path: Path, title: str, description: str = "") -> None:
 def pixels(figure: Figure) -> NDArray[np.uint8]:
     """(height, width, 3): the figure as a PNG file would show it."""
     with settings():
+        figure.dpi = DPI
         canvas = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
         canvas.draw()  # type: ignore[no-untyped-call]
         rgba = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
@@ -157,8 +163,7 @@ def new_figure(
     """
     foot = (FOOT + below) / height
     layout = MeasuredOnce(w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02, rect=(0, foot, 1, 1 - foot), compress=maps)
-    figure = ShownFigure(figsize=(width, height), dpi=DPI, layout=layout)
-    FigureCanvasAgg(figure)  # with which it is laid out too: text is then measured once
+    figure = ShownFigure(figsize=(width, height), layout=layout)
     figure.text(
         1 - 0.05 / width,
         0.05 / height,
@@ -189,11 +194,11 @@ def paler(colour: Any, share: float = 0.3) -> tuple[float, ...]:
 def title(axes: Axes, text: str, head: int | None = None) -> None:
     """A title at the left; that of one head begins with a square in the colour of the head."""
     if head is None:
-        axes.set_title(text, loc="left")
+        axes.set_title(text, loc="left", parse_math=False)
         return
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": TITLE}
     axes.annotate("■", (0, 1), (0, 4), color=head_colour(head), **place)
-    axes.annotate(text, (0, 1), (1.1 * TITLE, 4), **place)
+    axes.annotate(text, (0, 1), (1.1 * TITLE, 4), parse_math=False, **place)
 
 
 def name_dot(axes: Axes, study: StudyFolder, head: Head, value: float) -> None:

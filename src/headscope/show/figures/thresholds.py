@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from headscope.corpus.traits import TEXT
-from headscope.insight import choices
+from headscope.insight import choices, judges
 from headscope.insight.chance import distance_chance
 from headscope.insight.findings import GAP
 from headscope.measure.bins import THRESHOLDS
@@ -34,8 +34,6 @@ CAPTION = (
     "scaled to the window. All shares are pooled over the pairs of all windows; the tables of the study hold means "
     "over windows instead. Focal tokens are known at its own threshold alone."
 )
-FAR = 50 / 128
-"""Of the window: the paper's bound for a head that looks far."""
 PLAIN: dict[str, Any] = {"linestyle": (0, (1, 1.4)), "linewidth": 0.9}
 SENTENCE, REPEAT = "#004b87", "#b47800"
 """Two of the colours of heads, apart for every reader and from those of the layers."""
@@ -95,7 +93,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
         for chance, look in ((f"{name}_chance_by_distance", {}), (f"{name}_chance", PLAIN)):
             heads.plot(THRESHOLDS, (_lift(shares, of_heads(chance)) > OVER).sum(1), color=colour, **look)
     last = np.repeat(study.manifest.layers, study.manifest.model.heads) == study.manifest.layers[-1]
-    limit = FAR * study.manifest.options.length
+    limit = judges.far(study)
     far.plot(THRESHOLDS, (of_heads("mean_distance")[:, last] >= limit).sum(1), color=colours[-1])
     for axes, most in ((heads, len(last)), (far, last.sum())):
         axes.set_ylim(-0.03 * most, 1.03 * most)
