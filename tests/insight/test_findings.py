@@ -319,3 +319,19 @@ def test_a_threshold_cuts_only_in_a_gap_in_which_it_lies(threshold, told):
     histogram[..., 105], histogram[..., 110], histogram[..., 170] = 92, 3, 5
     found = about_values.spectrum(made_up(arrays={"similarity_histogram": histogram}, threshold=threshold))
     assert told in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.4, "Layer 0 puts 40 % of its attention on the first token (4.2 % if it were spread evenly over what"),
+        (0.04, "in layer 0, goes there, and would be 4.2 % if it were spread evenly over what a token sees."),
+    ],
+)
+def test_a_decoder_that_spreads_its_attention_evenly_does_not_favour_the_first_token(share, told):
+    causal = np.tril(np.ones((128, 128))) / np.arange(1, 129)[:, None]
+    columns = {"attention_to_first": [share]}
+    study = made_up(columns, heads(attention_next=[0.0]), {"layer_attention": 100 * causal[None]})
+    found = about_attention.first_token(study)
+    assert told in found.sentence
+    assert found.nothing_there is (share < 0.1)

@@ -23,13 +23,18 @@ def kind_chance(study: StudyFolder, kinds: Sequence[str]) -> float | None:
 def attention_chance(study: StudyFolder, back: int = 0) -> float:
     """The mean weight on the token so many before, or on itself, where attention is spread evenly: one in as many
     tokens as a window has, or, where no token attends to those after it, as there are up to it."""
-    if study.column("heads", "attention_next").any():
+    if not is_causal(study):
         return float(study.arrays["windows"][0, 0] / study.arrays["tokens"][0, 0])
     windows = layer_attention(study).sum(
         (0, 2)
     )  # in proportion: those that are so long, each row of which adds up to 1
     shares = (windows / np.arange(1, len(windows) + 1))[back:]
     return float(shares.sum() / windows[back:].sum())
+
+
+def is_causal(study: StudyFolder) -> bool:
+    """Whether no token attends to the one after it."""
+    return not study.column("heads", "attention_next").any()
 
 
 def layer_attention(study: StudyFolder) -> NDArray[Any]:

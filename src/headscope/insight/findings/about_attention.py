@@ -8,13 +8,14 @@ import numpy as np
 
 from headscope.corpus.windows import SEPARATORS
 from headscope.folder.study_folder import StudyFolder
-from headscope.insight.chance import attention_chance, kind_chance
+from headscope.insight.chance import attention_chance, is_causal, kind_chance
 from headscope.insight.choices import head_at
 from headscope.insight.findings.finding import Finding, Quantity
 from headscope.insight.findings.reading import around_peak, last_layer, layer_column, layers_at, standing_for
 from headscope.wording import against_chance, capital, head_name, in_words, percent
 
 PUNCTUATION = ("sentence_end", "comma", "punctuation")
+OF_TOKENS, IF_EVEN = "of the tokens", "if it were spread evenly over what a token sees"
 AS_MUCH = 0.75, 1.25
 """Times the attention that tokens draw: within these bounds they carry about as much as it seems."""
 
@@ -37,9 +38,11 @@ def special_tokens(study: StudyFolder) -> Finding | None:
 def _drawn(study: StudyFolder, topic: str, kinds: Sequence[str], called: str, figure: str) -> Finding | None:
     """Attention that tokens of some kinds draw: where most, and in the last layer. Absent without such tokens."""
     columns = tuple(f"attention_to_{kind}" for kind in kinds)
-    shares, chance = layer_column(study, *columns), kind_chance(study, kinds)
+    shares, chance, even = layer_column(study, *columns), kind_chance(study, kinds), OF_TOKENS
     if chance == 0:
         return None
+    if kinds == ("first",) and is_causal(study):
+        chance, even = attention_chance(study), IF_EVEN
     numbers, top, last = study.manifest.layers, int(shares.argmax()), len(shares) - 1
     favoured = chance is None or against_chance(shares[top], chance) == "above"
     most = around_peak(shares) if favoured else np.array([top])
@@ -48,12 +51,13 @@ def _drawn(study: StudyFolder, topic: str, kinds: Sequence[str], called: str, fi
     if favoured:
         verb, whose = ("puts", "its") if len(most) == 1 else ("put", "their")
         claim = f"{capital(where)} {verb} {quantity.told(study, 'share')} of {whose} attention on {called}"
-        claim, rest = (claim, "") if chance is None else (f"{claim} ({percent(chance)} of the tokens", ")")
+        claim, rest = (claim, "") if chance is None else (f"{claim} ({percent(chance)} {even}", ")")
         if most[-1] != last:
             rest, named = f"{rest}; {last_layer(study)} {percent(shares[last])}", (*named, last)
     else:
-        claim = f"No layer favours {called}: at most {percent(shares[top])} of attention, in {where}, goes to what is "
-        claim, rest = f"{claim}{percent(chance or 0)} of the tokens", ""
+        there = "goes to what is" if even == OF_TOKENS else "goes there, and would be"
+        claim = f"No layer favours {called}: at most {percent(shares[top])} of attention, in {where}, {there} "
+        claim, rest = f"{claim}{percent(chance or 0)} {even}", ""
     return Finding(
         topic,
         claim,
