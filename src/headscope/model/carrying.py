@@ -100,13 +100,15 @@ def are_values(values: Tensor | None, attention: Tensor, output: Tensor) -> bool
 
 
 def is_rescaled(values: Tensor | None, attention: Tensor, output: Tensor) -> bool:
-    """Whether the output is A times the values, each row of it times a number: then the model weighs by another A."""
+    """Whether the output is A times the values, each row of it times a number of its own: then the model weighs by
+    another A. One number for all rows of a head changes none of them beside the others."""
     made = _weighted(values, attention, output)
     if made is None or made.shape[-1] < 2:
         return False
     found = output.float()
     times = (made * found).sum(-1, keepdim=True) / made.square().sum(-1, keepdim=True).clamp_min(1e-30)
-    return not _close(made, output) and _close(made * times, output)
+    of_heads = times.mean(2, keepdim=True)
+    return not _close(made * of_heads, output) and _close(made * times, output)
 
 
 def _weighted(values: Tensor | None, attention: Tensor, output: Tensor) -> Tensor | None:
