@@ -151,3 +151,13 @@ def test_it_is_said_where_most_windows_lie_in_one_sentence():
     told = few_sentences(1100, 1200)
     assert told is not None
     assert told.startswith("In 1,100 of 1,200 windows no sentence ends")
+
+
+def test_words_of_many_texts_are_not_remembered_for_ever(monkeypatch):
+    from nupunkt.core import tokens
+
+    monkeypatch.setattr(sentences, "WORDS", 50)
+    for number in range(40):
+        starts = sentence_starts(" ".join(f"word{number}x{place}." for place in range(20)) + " Dr. Hill came. He sat.")
+        assert len(starts) > 1
+        assert len(tokens._derived_cache) <= 50 + 30

@@ -81,7 +81,7 @@ BAD_TABLES = {
     "few.csv": (b"id,text\n1\n", "line 2 has 1 field where"),
     "quoted.tsv": (b'id\ttext\n1\t"No" she said\n', "line 2 is not a row of CSV"),
     "open.csv": (b'id,text\n1,ok\n2,"never closed\n3,x\n', "line 3 is not a row of CSV"),
-    "semicolons.csv": (b"id;text\n1;ok\n", "no column 'text', only id;text;"),
+    "bars.csv": (b"id|text\n1|ok\n", r"no column 'text', only id\|text;"),
     "cut.csv.gz": (gzip.compress(b"text\n" + b"Hello\n" * 999)[:-20], "not a whole gzip file"),
 }
 
@@ -170,3 +170,8 @@ def test_an_empty_text_is_none_whatever_table_it_stands_in(tmp_path):
     (tmp_path / "a.csv").write_text("id,text\n1,One.\n2,\n3,  \n4,Two.\n")
     for name in ("a.json", "b.json", "a.jsonl", "a.csv"):
         assert strings(tmp_path / name) == ["One.", "Two."], name
+
+
+def test_columns_may_be_parted_by_semicolons(tmp_path):
+    (tmp_path / "a.csv").write_bytes('\ufeffid;text;label\r\n1;One, two.;a\r\n2;"Three; four.";b\r\n'.encode())
+    assert strings(tmp_path / "a.csv") == ["One, two.", "Three; four."]

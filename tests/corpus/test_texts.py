@@ -212,3 +212,10 @@ def test_linked_folders_are_read_once_and_never_in_circles(tmp_path: Path):
     (tmp_path / "corpus" / "back").symlink_to(tmp_path / "corpus")
     (tmp_path / "elsewhere" / "deeper" / "up").symlink_to(tmp_path / "elsewhere")
     assert strings(read_texts(tmp_path / "corpus")) == ["One.", "Two.", "Three."]
+
+
+def test_a_study_folder_is_no_text(tmp_path: Path):
+    (tmp_path / "study.json").write_text("{}")
+    (tmp_path / "heads.csv").write_text("layer,head\n0,0\n")
+    with pytest.raises(HeadscopeError, match="is a study folder; give the texts to be read"):
+        read_texts([tmp_path])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,7 +12,9 @@ import headscope
 from headscope.insight import judges
 from headscope.insight.chance import layer_attention
 from headscope.insight.notices import notices
+from headscope.insight.reach import windows_at
 from headscope.model.proof import prove
+from headscope.show.figures import fig02, fig10, fig12
 
 NOTES = [f"Note {day}. The tide of day {day} was low." + day * " The gulls came." for day in range(3)]
 
@@ -115,3 +118,30 @@ def test_claims_of_padded_windows_leave_out_what_no_window_has(tiny, tmp_path) -
     )
     assert judges.far(padded) == pytest.approx(judges.far(exact))
     assert judges.far(padded) < 50 * 32 / 128
+
+
+@pytest.mark.parametrize("special", ["keep", "drop"])
+def test_maps_of_padded_windows_are_means_over_those_that_have_the_position(tiny, tmp_path, special) -> None:
+    texts = [NOTES[0] + " The gulls came." * more for more in (0, 1, 3)]
+    asked = {"short": "pad", "special": special, "progress": False, "length": 48}
+    every = headscope.study(tiny, texts, out=tmp_path / "all", **asked)
+    alone = headscope.study(tiny, texts[2:], out=tmp_path / "long", **asked)
+    sizes = [len(tiny.tokenizer(text)["input_ids"]) for text in texts]
+    reach = windows_at(every)
+    for i, j in ((0, 0), (3, sizes[0]), (sizes[1], 2), (sizes[2] - 1, sizes[2] - 1)):
+        assert reach[i, j] == sum(size > max(i, j) for size in sizes)
+    assert reach[-1, -1] == 1
+    beyond = slice(sizes[1], sizes[2])
+    for drawn in (fig12.mean_normalised(every, 1), fig10.location(every, 1, 2), fig02.mean_attention(every, 1)):
+        assert np.isfinite(drawn).all()
+    for of in (fig12.mean_normalised, fig02.mean_attention):
+        mine, its = (of(study, 1)[..., beyond, :] for study in (every, alone))
+        np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-7)
+
+
+def test_at_another_threshold_nothing_is_told_of_single_windows(tiny, tmp_path) -> None:
+    study = measured(tiny, NOTES, tmp_path / "kept", keep_windows=True)
+    with pytest.raises(headscope.HeadscopeError, match="known at the study's own threshold"):
+        _ = study.at(0.2).windows_table
+    with pytest.raises(headscope.HeadscopeError, match="known at the study's own threshold"):
+        study.at(0.2).by(["a", "b", "a"])

@@ -65,7 +65,10 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(tiny: Model, tiny_folder
     interrupt(process)
     _, complaints = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "headscope: stopped; what is finished is kept, and the same command goes on from there." in complaints
+    assert (
+        "headscope: stopped; whole shards (of 256 windows) that are finished are kept, and the same command "
+        in complaints
+    )
     assert "Traceback" not in complaints
     wait_until(lambda: group_is_empty(process.pid))
     assert checkpoints(out)

@@ -78,7 +78,11 @@ def _guarded(command: Callable[..., Any]) -> Callable[..., None]:
                 raise
             _end("there is not enough memory; a smaller --batch-size or --length, or fewer --workers, need less.", 2)
         except KeyboardInterrupt:
-            _end("stopped; what is finished is kept, and the same command goes on from there.", 130)
+            _end(
+                "stopped; whole shards (of 256 windows) that are finished are kept, and the same command goes on "
+                "from there.",
+                130,
+            )
         raise typer.Exit(code or 0)
 
     return guarded

@@ -9,10 +9,12 @@ line is best read with `lines`.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import regex
@@ -27,6 +29,8 @@ EDGE = 2**10
 """Characters at the end of a block where nothing is believed: what follows them is not seen."""
 LONGEST_RUN = 2**10
 """Characters without white space that nupunkt is given: its time grows with their square."""
+WORDS = 2**13
+"""Different words that nupunkt may remember."""
 FEW = 0.05
 """Of the letters of a block. What is fewer is a quotation, and no reason to split otherwise."""
 SYLLABLE = 3
@@ -179,9 +183,21 @@ def _by_nupunkt(text: str) -> list[int]:
         left_out.append(place - removed[-1])
     shown.append(text[place:])
     starts = [begin for begin, _ in nupunkt.sent_spans("".join(shown)) if begin > 0]
-    # What it remembers of one text would only fill the memory over a corpus.
-    nupunkt.load("default").clear_decision_cache()
+    _forget(nupunkt)
     return [start + removed[bisect_right(left_out, start) - 1] for start in starts]
+
+
+def _forget(nupunkt: Any) -> None:
+    """What it remembers of texts would only fill the memory over a corpus: decisions about one, and some hundred bytes
+    of every different word of all. For these it has no public name; a version that keeps them elsewhere keeps them."""
+    nupunkt.load("default").clear_decision_cache()
+    tokens = sys.modules["nupunkt.core.tokens"]
+    words: dict[str, Any] = getattr(tokens, "_derived_cache", {})
+    if len(words) > WORDS:
+        words.clear()
+        for kept in vars(tokens).values():
+            if hasattr(kept, "cache_clear"):
+                kept.cache_clear()
 
 
 def _by_marks(text: str) -> list[int]:

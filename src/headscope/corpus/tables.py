@@ -85,6 +85,8 @@ def csv_texts(
     Quotes that do not fit are an error, never guessed at: one that is not closed would swallow the rows that follow.
     """
     lines = _Lines(name, plain)
+    if delimiter == "," and b"," not in lines.first and b";" in lines.first:
+        delimiter = ";"  # as where a comma stands in numbers
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] = []
     while True:
@@ -190,6 +192,7 @@ class _Lines:
         self._name = name
         self._plain = plain
         self.number = 0
+        self.first = plain.readline(LONGEST_TEXT + 1)
         self._problem: str | None = None
         self.ended = False
 
@@ -197,7 +200,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        line = self._plain.readline(LONGEST_TEXT + 1)
+        line = self._plain.readline(LONGEST_TEXT + 1) if self.number else self.first
         if not line:
             raise StopIteration
         self.number += 1

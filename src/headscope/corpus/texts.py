@@ -184,6 +184,8 @@ def read_texts(
         elif name.startswith("hf:"):
             sources.append(HubDataset(name[3:], fields))
         else:
+            if (Path(name) / "study.json").is_file():
+                raise HeadscopeError(f"{name} is a study folder; give the texts to be read.")
             found = files_of(Path(name))
             sources.extend(File(path, lines, fields) for path in found)
             others += sum(1 for _ in inside(Path(name))) - len(found) if Path(name).is_dir() else 0

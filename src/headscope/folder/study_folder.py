@@ -352,6 +352,13 @@ class StudyAt(StudyFolder):
     def example(self) -> OneText:
         return replace(self.own.example, threshold=self.high.threshold)
 
+    @cached_property
+    def windows_table(self) -> pd.DataFrame:
+        raise AbsentError(f"What every window showed {self._only_known}")
+
+    def by(self, groups: str | Sequence[Any]) -> ByValue:
+        raise AbsentError(f"What windows put together show {self._only_known}")
+
     def column(self, table: str, name: str) -> NDArray[np.float64]:
         if name not in getattr(self.own, table):
             return super().column(table, name)

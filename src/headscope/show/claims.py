@@ -31,19 +31,23 @@ NUMBERED = 4
 """Cells that a model takes under its number."""
 
 
-def claims(*studies: StudyFolder | str | os.PathLike[str]) -> pd.DataFrame:
+def claims(
+    *studies: StudyFolder | str | os.PathLike[str] | Sequence[StudyFolder | str | os.PathLike[str]],
+) -> pd.DataFrame:
     """Hold the paper's claims against one study or several: a row per model and claim.
 
-    studies: each a `Study` or the folder of one; several must be measured with the same options. `verdict` says whether
-    a claim holds, `measured`, `value`, `low`, `high` and `chance` what decides it, `criterion` when it holds.
+    studies: each a `Study` or the folder of one, or a list of them; several must be measured with the same options.
+    `verdict` says whether a claim holds, `measured`, `value`, `low`, `high` and `chance` what decides it, `criterion`
+    when it holds.
 
     >>> import headscope
     >>> headscope.claims("wiki")[["topic", "verdict", "measured"]]  # doctest: +SKIP
     >>> headscope.claims("wiki", "other").groupby("model")["verdict"].value_counts()  # doctest: +SKIP
     """
-    if not studies:
+    every: list[Any] = [one for given in studies for one in (given if isinstance(given, list | tuple) else [given])]
+    if not every:
         raise HeadscopeError("Give one study or more to hold the paper's claims against; none was given.")
-    opened = [study if isinstance(study, StudyFolder) else StudyFolder(study) for study in studies]
+    opened = [study if isinstance(study, StudyFolder) else StudyFolder(study) for study in every]
     return claims_table(Compared(side_by_side(opened)).judged)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headscope.errors import HeadscopeError
 from headscope.insight import choices
+from headscope.insight.reach import windows_at
 from headscope.show.figures import role_marks, style
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, map: Map = 
         raise HeadscopeError(f"map is {map!r}; it must be {' or '.join(get_args(Map))}.")
     chosen = study.manifest.layers if layers is None else choices.layers_of(study, layers, ())
     places = [choices.place_of(study, layer) for layer in chosen]
-    whole = study.arrays[ARRAYS[map]][places] / study.windows
+    whole = study.arrays[ARRAYS[map]][places] / windows_at(study)
     heads = whole.shape[1]
     side = (style.WIDTH - LEFT - RIGHT) / max(heads, 6)
     cells = shrunk(whole, int(side * CELL_DPI))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from headscope.insight import choices
+from headscope.insight.reach import windows_at
 from headscope.show.figures import maps, style
 from headscope.wording import percent
 
@@ -68,6 +69,6 @@ def in_numbers(study: StudyFolder, layer: int, head: int | None) -> str:
 
 
 def mean_attention(study: StudyFolder, layer: int, name: str = "attention_sum") -> NDArray[Any]:
-    """(H, S, S): attention of each head of a layer, averaged over windows."""
-    mean: NDArray[Any] = study.arrays[name][choices.place_of(study, layer)] / study.windows
+    """(H, S, S): attention of each head of a layer, averaged over the windows that have both tokens."""
+    mean: NDArray[Any] = study.arrays[name][choices.place_of(study, layer)] / windows_at(study)
     return mean

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from headscope.insight import choices
+from headscope.insight.reach import windows_at
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
@@ -63,6 +64,6 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None, heads: choi
 
 
 def location(study: StudyFolder, layer: int, head: int) -> NDArray[Any]:
-    """(S, S): share of the windows in which (i, j) is a high pair."""
-    share: NDArray[Any] = study.arrays["high_count"][choices.place_of(study, layer), head] / study.windows
+    """(S, S): share of the windows that have both positions in which (i, j) is a high pair."""
+    share: NDArray[Any] = study.arrays["high_count"][choices.place_of(study, layer), head] / windows_at(study)
     return share

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from headscope.insight import choices
+from headscope.insight.reach import windows_at
 from headscope.show.figures import style
 
 if TYPE_CHECKING:
@@ -50,6 +51,6 @@ def draw(study: StudyFolder, *, layers: Sequence[int] | None = None) -> Figure:
 
 
 def mean_normalised(study: StudyFolder, layer: int) -> NDArray[Any]:
-    """(S, S): N averaged over windows, summed over the heads of a layer."""
-    summed: NDArray[Any] = study.arrays["similarity_sum"][choices.place_of(study, layer)].sum(0) / study.windows
+    """(S, S): N averaged over the windows that have both positions, summed over the heads of a layer."""
+    summed: NDArray[Any] = study.arrays["similarity_sum"][choices.place_of(study, layer)].sum(0) / windows_at(study)
     return summed

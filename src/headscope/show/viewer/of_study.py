@@ -13,6 +13,7 @@ from headscope.folder.array_file import AbsentError
 from headscope.folder.study_folder import StudyFolder
 from headscope.insight.beside import ends_of, of_null
 from headscope.insight.matching import nearest_heads
+from headscope.insight.reach import windows_at
 from headscope.measure.catalogue import columns
 from headscope.measure.declaration import Column
 from headscope.show.figures.role_marks import marked
@@ -54,7 +55,7 @@ def pack_sums(study: StudyFolder) -> dict[str, Any]:
         raise HeadscopeError(
             f"{study.folder} keeps no maps of its heads; run the study again with {option('maps', 'all')}."
         )
-    arrays = [np.asarray(study.arrays[name]) / max(1, study.windows) for name in SUMS]
+    arrays = [np.asarray(study.arrays[name]) / windows_at(study) for name in SUMS]
     layers, heads, size = study.size
     packed = [[_maps([array[place, head] for array in arrays]) for head in range(heads)] for place in range(layers)]
     return {
