@@ -4,7 +4,7 @@
 # make faults  kill, starve and damage studies in every way that the tests know, and many times (some minutes)
 # make fuzz    4,000 hostile files (some minutes)
 # make bench   install the contenders too, then measure speed and memory (about an hour)
-# make bench-quick   what a study costs beside a bare forward pass, on four models, three rounds each (some eight minutes)
+# make bench-quick   what a study costs beside a bare forward pass, on four models, three rounds each (some seven minutes)
 # make bench-segmentation   measure how well texts are cut (an hour; needs the data beside the project)
 # make lock    install the newest versions that pyproject.toml allows, and write them into constraints.txt
 
